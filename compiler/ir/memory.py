@@ -1,0 +1,75 @@
+"""Live bytes over the program points of one step.
+
+Definition: allocator bytes over one step, from the call to the end of the backward, above what was there before.
+Parameters, buffers, inputs and tangents count as nothing; outputs, saved tensors, temporaries, workspaces and `.grad` count.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from compiler.text import Frozen, Message
+
+Series = Literal["dry_run", "compiled", "eager"]
+
+
+class PointColumns(Frozen):
+    """A point is the state after one allocation or release. `label` and `entity` are indices into `strings`: the wrapper's line or operator
+    that was running, and its entity ("" if unknown); `line` is the snippet's line, 0 if unknown; `phase` 0 forward, 1 backward."""
+
+    label: list[int]
+    entity: list[int]
+    line: list[int]
+    phase: list[int]
+    live: list[int]
+
+
+class BlockColumns(Frozen):
+    """A block lives from point `start` up to, not including, point `end` (-1: to the end of the step).
+    `kind` is an index into `strings`: output, saved, temporary, workspace, gradient."""
+
+    name: list[int]
+    bytes: list[int]
+    start: list[int]
+    end: list[int]
+    kind: list[int]
+    entity: list[int]
+    line: list[int]
+    module: list[int]
+
+
+class MemoryTimelinePayload(Frozen):
+    """`series` says how it was obtained: `dry_run` (Inductor's own wrapper run with empty kernels), `compiled` and `eager`
+    (measured by the profiler). `method` is that in a sentence."""
+
+    format: Literal["timeline/1"] = "timeline/1"
+    id: str
+    series: Series
+    method: Message
+    strings: list[str]
+    points: PointColumns
+    blocks: BlockColumns
+    peak_bytes: int
+    peak_point: int
+    forward_end: int | None = None
+    end_bytes: int
+    caveats: list[Message] = []
+
+
+class SavedForBackward(Frozen):
+    """Bytes kept from forward to backward, by how they were obtained; null where unknown."""
+
+    partition_bytes: int | None = None
+    partition_activation_bytes: int | None = None
+    kept_storages_bytes: int | None = None
+    eager_storages_bytes: int | None = None
+
+
+class MemoryPayload(Frozen):
+    """The stage's figures side by side; the timelines are artifacts of their own."""
+
+    format: Literal["memory/1"] = "memory/1"
+    peaks: dict[str, int]
+    saved: SavedForBackward
+    definition: Message
+    notes: list[Message] = []

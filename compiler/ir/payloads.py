@@ -1,0 +1,52 @@
+"""Every payload an artifact can hold: artifact kind → model. The page's TypeScript types come from here."""
+
+from __future__ import annotations
+
+from compiler.ir.code import CodePayload
+from compiler.ir.dynamo import BreaksPayload, GuardsPayload, RecompilesPayload
+from compiler.ir.execution import CachePayload, ExecutionPayload
+from compiler.ir.graph import GraphPayload
+from compiler.ir.link import LinksPayload
+from compiler.ir.memory import MemoryPayload, MemoryTimelinePayload
+from compiler.ir.partition import PartitionPayload
+from compiler.ir.passes import PassesPayload
+from compiler.ir.schedule import FusionPayload, KernelsPayload, SchedulePayload
+from compiler.ir.source import SourcePayload
+
+Payload = (
+    CodePayload
+    | BreaksPayload
+    | GuardsPayload
+    | RecompilesPayload
+    | CachePayload
+    | ExecutionPayload
+    | GraphPayload
+    | LinksPayload
+    | MemoryPayload
+    | MemoryTimelinePayload
+    | PartitionPayload
+    | PassesPayload
+    | FusionPayload
+    | KernelsPayload
+    | SchedulePayload
+    | SourcePayload
+)
+
+PAYLOADS: dict[str, type[Payload]] = {
+    "source": SourcePayload,
+    "graph": GraphPayload,
+    "code": CodePayload,
+    "links": LinksPayload,
+    "breaks": BreaksPayload,
+    "guards": GuardsPayload,
+    "recompiles": RecompilesPayload,
+    "passes": PassesPayload,
+    "partition": PartitionPayload,
+    "schedule": SchedulePayload,
+    "fusion": FusionPayload,
+    "kernels": KernelsPayload,
+    "timeline": MemoryTimelinePayload,
+    "memory": MemoryPayload,
+    "execution": ExecutionPayload,
+    "cache": CachePayload,
+}

@@ -1,0 +1,1 @@
+"""The HTTP service, the store, the worker and the command line. Never imports torch."""
