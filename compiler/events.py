@@ -76,7 +76,9 @@ class Engine(Frozen):
     torch: str
     python: str
     platform: str
-    cpu: str = Field(description='Vector instruction set that Inductor compiles for, e.g. "avx512"; "" if unknown.')
+    cpu: str = Field(
+        description='Vector instruction set that Inductor compiles for, e.g. "avx512"; "" if unknown.'
+    )
     threads: int
 
 
@@ -107,9 +109,13 @@ class CompileStarted(Frozen):
 
     type: Literal["compile_started"] = "compile_started"
     function: str
-    file: str = Field(description="As shown to the user; the snippet's own file is `snippet.py` or its real name.")
+    file: str = Field(
+        description="As shown to the user; the snippet's own file is `snippet.py` or its real name."
+    )
     line: int
-    reason: str | None = Field(None, description="For a recompile, torch's own text of the guard that failed.")
+    reason: str | None = Field(
+        None, description="For a recompile, torch's own text of the guard that failed."
+    )
 
 
 class StageStarted(Frozen):
@@ -288,3 +294,19 @@ class DoneFrame(Frozen):
 Frame = Annotated[EventFrame | ArtifactFrame | DoneFrame, Field(discriminator="frame")]
 
 FRAMES: TypeAdapter[EventFrame | ArtifactFrame | DoneFrame] = TypeAdapter(Frame)
+
+_ENVELOPE = ("v", "run", "seq", "t", "compile", "stage")
+_BODY: TypeAdapter[Body] = TypeAdapter(Body)
+
+
+def dump_event(event: Event) -> dict[str, object]:
+    """The event as it is stored and streamed: envelope and body in one flat object, absent envelope fields left out."""
+    envelope = event.model_dump(mode="json", exclude={"body"}, exclude_none=True)
+    return envelope | event.body.model_dump(mode="json")
+
+
+def load_event(raw: dict[str, object]) -> Event:
+    """The inverse of `dump_event`. Raises pydantic's ValidationError."""
+    envelope = {key: raw[key] for key in _ENVELOPE if key in raw}
+    body = _BODY.validate_python({key: value for key, value in raw.items() if key not in _ENVELOPE})
+    return Event.model_validate(envelope | {"body": body})

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
+from functools import cache
+from pathlib import Path
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -12,7 +17,7 @@ class Frozen(BaseModel):
 
 
 class Message(Frozen):
-    """A sentence of the product. `key` names an entry of `compiler/messages/<language>.json`; what torch or the
+    """A sentence of the product. `key` names an entry of `compiler/messages/<language>/*.json`; what torch or the
     user said travels as a parameter and stays as it is."""
 
     key: str
@@ -22,3 +27,22 @@ class Message(Frozen):
 def message(key: str, **params: str | int | float | bool | None) -> Message:
     """A `Message`. Keys are written as literals, so that a test can find each of them in the message files."""
     return Message(key=key, params=params)
+
+
+LANGUAGES = ("en", "zh")
+_FOLDER = Path(__file__).parent / "messages"
+
+
+@cache
+def catalogue(language: str) -> dict[str, str]:
+    """Key → template of one language: all of `compiler/messages/<language>/*.json`, whose keys are distinct."""
+    merged: dict[str, str] = {}
+    for file in sorted((_FOLDER / language).glob("*.json")):
+        merged |= json.loads(file.read_text(encoding="utf-8"))
+    return merged
+
+
+def render(text: Message, language: str = "en") -> str:
+    """The sentence in a language. A template holds `{name}` for each parameter."""
+    template = catalogue(language)[text.key]
+    return re.sub(r"\{(\w+)\}", lambda hit: str(text.params.get(hit[1], hit[0])), template)
