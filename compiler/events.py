@@ -76,9 +76,7 @@ class Engine(Frozen):
     torch: str
     python: str
     platform: str
-    cpu: str = Field(
-        description='Vector instruction set that Inductor compiles for, e.g. "avx512"; "" if unknown.'
-    )
+    cpu: str = Field(description='Vector instruction set that Inductor compiles for, e.g. "avx512"; "" if unknown.')
     threads: int
 
 
@@ -109,13 +107,9 @@ class CompileStarted(Frozen):
 
     type: Literal["compile_started"] = "compile_started"
     function: str
-    file: str = Field(
-        description="As shown to the user; the snippet's own file is `snippet.py` or its real name."
-    )
+    file: str = Field(description="As shown to the user; the snippet's own file is `snippet.py` or its real name.")
     line: int
-    reason: str | None = Field(
-        None, description="For a recompile, torch's own text of the guard that failed."
-    )
+    reason: str | None = Field(None, description="For a recompile, torch's own text of the guard that failed.")
 
 
 class StageStarted(Frozen):

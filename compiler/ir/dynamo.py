@@ -15,9 +15,7 @@ class GraphBreak(Frozen):
     given to eager), `whole_function` (the frame was skipped), `recompile_limit`, `backend_failure`, `skipped`."""
 
     id: str
-    kind: Literal[
-        "break", "rest_of_function", "whole_function", "recompile_limit", "backend_failure", "skipped"
-    ]
+    kind: Literal["break", "rest_of_function", "whole_function", "recompile_limit", "backend_failure", "skipped"]
     gb_id: str = ""
     gb_type: str = ""
     reason: str = ""
