@@ -23,6 +23,7 @@ from compiler.events import (
     StageFailed,
     StageName,
 )
+from compiler.ir.code import CodePayload
 from compiler.ir.graph import Graph, StackFrame
 from compiler.text import Frozen, message
 
@@ -31,6 +32,14 @@ SNIPPET_FILE = "snippet.py"
 
 class Sink(Protocol):
     """Where a phase says what it sees. In the child it writes frames to the worker's pipe; in a test it is a list."""
+
+    def event(self, frame: EventFrame) -> None: ...
+
+    def artifact(self, frame: ArtifactFrame, payload: bytes) -> None: ...
+
+
+class _Silence:
+    """A sink that keeps nothing."""
 
     def event(self, frame: EventFrame) -> None: ...
 
@@ -103,6 +112,8 @@ class Session:
         self.tally = Tally()
         # (compile, stage, graph) → the graph as lifted there, for the stages that build on an earlier one.
         self.graphs: dict[tuple[str, StageName, str], Graph] = {}
+        # (compile, graph) → Inductor's generated code with the marks of its lines, as it was sent.
+        self.codes: dict[tuple[str, str], CodePayload] = {}
         # What Inductor generated, in order; the memory stage runs it again (see torch_compat/interpreter.py).
         self.modules: list[Any] = []
         self._sink = sink
@@ -113,6 +124,10 @@ class Session:
     def compile(self) -> str | None:
         """The compile that torch is in, as torch writes it (`0/0`), or None outside of any."""
         return self._current_compile()
+
+    def mute(self) -> None:
+        """From here on nothing is said: for a fork of this process, whose pipe is not its own."""
+        self._sink = _Silence()
 
     def emit(self, body: Body, *, stage: StageName | None = None, compile: str | None = None) -> None:
         self._sink.event(EventFrame(clock=time.monotonic(), compile=compile, stage=stage, body=body))
@@ -128,6 +143,8 @@ class Session:
         graph: str | None = None,
     ) -> ArtifactRef:
         """Send a payload (once for equal bytes) and the event that names it."""
+        if isinstance(payload, CodePayload) and stage is StageName.CODEGEN and compile and graph:
+            self.codes[compile, graph] = payload
         data = payload.model_dump_json().encode()
         digest = hashlib.sha256(data).hexdigest()
         format_ = str(payload.format)  # type: ignore[attr-defined]
