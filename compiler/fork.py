@@ -77,6 +77,7 @@ def _work(work: Callable[[], Any], pipe: int, parent: int) -> None:
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)
+        sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
         try:
             answer = pickle.dumps((True, work()))
         except BaseException as error:  # noqa: BLE001 - a SystemExit of the user's code is an outcome too

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -10,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
+from compiler.events import Mode
+from compiler.snippet import Loaded, named_tensors
 from compiler.timeline import Allocation
 from compiler.torch_compat.profiler import mark, module_paths, record, user_lines
 
@@ -27,44 +27,68 @@ class Measured:
 
 @dataclass(frozen=True)
 class Saved:
-    """What autograd kept from forward to backward. `tensor_bytes` sums the elements of every kept tensor; `storage_bytes` the
-    distinct storages among them that are no parameter, buffer or input. `nodes` counts compiled graphs."""
+    """What autograd kept from forward to backward. `tensor_bytes` sums the elements of every kept tensor (of compiled graphs
+    only, where there are any); `storage_bytes` the distinct storages that are no parameter, buffer or input, of everything.
+    `nodes` counts compiled graphs."""
 
     tensor_bytes: int
     storage_bytes: int
     nodes: int = 0
 
 
+@dataclass(frozen=True)
+class Subject:
+    """What a step runs: `model` on `args` and `kwargs`, with a backward when `training`; `file` is the snippet's. A `scenario` is
+    itself the step: what is forward in it and what backward is its own affair."""
+
+    file: str
+    model: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    training: bool
+    compile_kwargs: dict[str, Any]
+    scenario: Callable[[Callable[..., Any]], Any] | None = None
+
+
+def subject_of(loaded: Loaded, mode: Mode) -> Subject:
+    """The step of a declared snippet: its first call. `mode` is resolved, not auto."""
+    return Subject(
+        file=str(loaded.snippet.file),
+        model=loaded.model,
+        args=loaded.calls[0],
+        kwargs=loaded.kwargs,
+        training=mode is Mode.TRAINING,
+        compile_kwargs=loaded.compile_kwargs,
+        scenario=loaded.scenario,
+    )
+
+
 def tensors(value: Any) -> Iterator[torch.Tensor]:
-    """The tensors in a value: of containers that torch knows, and of dataclasses' fields."""
-    for leaf in pytree.tree_leaves(value):
-        if isinstance(leaf, torch.Tensor):
-            yield leaf
-        elif dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
-            for item in dataclasses.fields(leaf):
-                yield from tensors(getattr(leaf, item.name))
+    """The tensors in a value, dataclasses' fields among them."""
+    return (tensor for _, tensor in named_tensors(value, ""))
 
 
 class Step:
-    """The forward of `function` on the first inputs and, when `training`, the backward with tangents made beforehand. A
-    snippet's `scenario` is itself the step: then what is forward and what backward is its own affair."""
+    """One step of `subject` with `function`: its model, or the compiled one. The tangents of the backward are made once,
+    ahead of every step but the first, so that they count as nothing."""
 
-    def __init__(self, loaded: Any, function: Callable[..., Any], *, training: bool) -> None:
-        self._loaded = loaded
+    def __init__(self, subject: Subject, function: Callable[..., Any]) -> None:
+        self._subject = subject
         self._function = function
-        self._training = training and loaded.scenario is None
         self._tangents: list[torch.Tensor] | None = None
-        self.model: torch.nn.Module | None = loaded.model if isinstance(loaded.model, torch.nn.Module) else None
+        self.model: torch.nn.Module | None = subject.model if isinstance(subject.model, torch.nn.Module) else None
 
     def forward(self) -> Any:
-        if self._loaded.scenario is not None:
-            return self._loaded.scenario(self._function)
-        return self._function(*self._loaded.inputs, **(self._loaded.kwargs or {}))
+        subject = self._subject
+        if subject.scenario is not None:
+            return subject.scenario(self._function)
+        with nullcontext() if subject.training else torch.no_grad():
+            return self._function(*subject.args, **subject.kwargs)
 
     def once(self) -> Any:
         """One step. Its outputs, which keep what they reach alive."""
         output = self.forward()
-        if self._training:
+        if self._subject.training and self._subject.scenario is None:
             roots = [tensor for tensor in tensors(output) if tensor.requires_grad]
             if self._tangents is None:
                 self._tangents = [torch.ones_like(tensor) for tensor in roots]
@@ -72,25 +96,25 @@ class Step:
             torch.autograd.backward(roots, self._tangents)
         return output
 
-    def clear(self) -> None:
-        for tensor in (*self._parameters(), *tensors((self._loaded.inputs, self._loaded.kwargs))):
-            if tensor.is_leaf:
-                tensor.grad = None
-
-    def _parameters(self) -> Iterator[torch.Tensor]:
+    def _leaves(self) -> Iterator[torch.Tensor]:
         if self.model is not None:
             yield from self.model.parameters()
+        for tensor in tensors((self._subject.args, self._subject.kwargs)):
+            if tensor.is_leaf:
+                yield tensor
+
+    def clear(self) -> None:
+        for tensor in self._leaves():
+            tensor.grad = None
+
+    def gradients(self) -> list[torch.Tensor]:
+        return [tensor.grad for tensor in self._leaves() if tensor.grad is not None]
 
     def given(self) -> frozenset[int]:
         """Addresses of the storages that exist before the step: parameters, buffers, inputs."""
         buffers = self.model.buffers() if self.model is not None else ()
-        inputs = tensors((self._loaded.inputs, self._loaded.kwargs))
-        return frozenset(address for address, _ in storages((*self._parameters(), *buffers, *inputs)))
-
-    def gradients(self) -> Iterator[torch.Tensor]:
-        for tensor in (*self._parameters(), *tensors((self._loaded.inputs, self._loaded.kwargs))):
-            if tensor.is_leaf and tensor.grad is not None:
-                yield tensor.grad
+        inputs = tensors((self._subject.args, self._subject.kwargs))
+        return frozenset(address for address, _ in storages((*self._leaves(), *buffers, *inputs)))
 
 
 def storages(values: Any) -> Iterator[tuple[int, int]]:
@@ -103,9 +127,7 @@ def storages(values: Any) -> Iterator[tuple[int, int]]:
             yield from storages((tensor._indices(), tensor._values()))
 
 
-def measure(
-    step: Step, *, file: str, before: Callable[[], None] = lambda: None, eager: bool = False
-) -> Measured:
+def measure(step: Step, *, file: str, before: Callable[[], None] = lambda: None, eager: bool = False) -> Measured:
     """The third of three steps, gradients cleared before each, under the profiler. `before` is called ahead of each.
     `file` is the snippet's, whose lines are marked; in eager execution modules are marked too."""
     for _ in range(2):
@@ -115,7 +137,9 @@ def measure(
     before()
     step.clear()
     gc.collect()
-    paths: AbstractContextManager[None] = module_paths(step.model) if eager and step.model is not None else nullcontext()
+    paths: AbstractContextManager[None] = (
+        module_paths(step.model) if eager and step.model is not None else nullcontext()
+    )
     with paths, user_lines(file):
         output, allocations = record(step.once)
     outputs = frozenset(address for address, _ in storages(tensors(output)))
@@ -139,11 +163,13 @@ def saved_by_eager(step: Step) -> Saved:
 
 
 def saved_by_compiled(step: Step) -> Saved:
-    """What the compiled graphs' backward nodes really hold after one forward: the tensors with and without version check."""
+    """What the autograd nodes really hold after one compiled forward: compiled graphs' tensors, with and without version check,
+    and, after a graph break, those that eager operators saved."""
     output = step.forward()
     seen: set[Any] = set()
     todo = [tensor.grad_fn for tensor in tensors(output)]
-    kept: list[torch.Tensor] = []
+    compiled: list[torch.Tensor] = []
+    others: list[torch.Tensor] = []
     nodes = 0
     while todo:
         node = todo.pop()
@@ -153,15 +179,21 @@ def saved_by_compiled(step: Step) -> Saved:
         todo += [following for following, _ in node.next_functions]
         if "CompiledFunction" in node.name():
             nodes += 1
-            kept += [tensor for tensor in node.saved_tensors if tensor is not None]
-            kept += list(getattr(node, "_tensors_no_vc_check", None) or ())
-    return _saved(kept, step.given(), nodes)
+            compiled += [tensor for tensor in node.saved_tensors if tensor is not None]
+            compiled += list(getattr(node, "_tensors_no_vc_check", None) or ())
+        elif hasattr(node, "saved_tensors"):
+            others += [tensor for tensor in node.saved_tensors if tensor is not None]
+        else:
+            saved = (getattr(node, name) for name in dir(node) if name.startswith("_saved_"))
+            others += [tensor for value in saved for tensor in tensors(value)]
+    given = step.given()
+    total = _saved(compiled + others, given)
+    return Saved(_saved(compiled, given).tensor_bytes, total.storage_bytes, nodes)
 
 
-def _saved(kept: list[torch.Tensor], given: frozenset[int], nodes: int = 0) -> Saved:
+def _saved(kept: list[torch.Tensor], given: frozenset[int]) -> Saved:
     distinct = {address: size for address, size in storages(kept) if address not in given}
     return Saved(
         tensor_bytes=sum(tensor.numel() * tensor.element_size() for tensor in kept if tensor.layout == torch.strided),
         storage_bytes=sum(distinct.values()),
-        nodes=nodes,
     )

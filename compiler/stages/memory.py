@@ -1,0 +1,189 @@
+"""Memory: live bytes over one step, predicted by a dry run of Inductor's own wrapper, and measured.
+
+The dry run needs no C++ compiler: it belongs to the capture phase. What is measured needs the native build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import torch
+
+from compiler.events import Finding, Mode, Severity, StageFailed, StageFinished, StageName, StageSkipped, StageStarted
+from compiler.fork import AsideError, aside
+from compiler.ir.code import CodePayload
+from compiler.ir.graph import Node
+from compiler.ir.memory import MemoryPayload, MemoryTimelinePayload, SavedForBackward, Series
+from compiler.session import Session
+from compiler.snippet import Loaded
+from compiler.step import Measured, Saved, Step, Subject, measure, saved_by_compiled, saved_by_eager, subject_of
+from compiler.text import Message, message
+from compiler.timeline import GeneratedCode, Origin, Origins, build, locate
+from compiler.torch_compat.wrapper import dry
+
+STAGE = StageName.MEMORY
+LIMIT_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class _Dry:
+    """What the fork of the dry run says. `used` are the indices of the generated modules that ran in the measured step;
+    `codes` what was generated anew in the fork; `again` whether that still happened in the measured step."""
+
+    measured: Measured
+    eager: Saved | None
+    compiled: Saved | None
+    used: frozenset[int]
+    codes: list[tuple[str, str, str]] = field(default_factory=list)
+    again: bool = False
+
+
+def dry_run(session: Session, loaded: Loaded, mode: Mode) -> None:
+    """The dry run of a declared snippet, after its calls were captured: emits the stage's events."""
+    dry_run_of(session, subject_of(loaded, mode))
+
+
+def dry_run_of(session: Session, subject: Subject | None) -> None:
+    """The dry run of a step (None: there is no call that could be repeated). A fault of it is the stage's failure."""
+    session.emit(StageStarted(), stage=STAGE)
+    if subject is None:
+        session.emit(StageSkipped(reason=message("memory.no_step")), stage=STAGE)
+        return
+    if not session.modules:
+        session.emit(StageSkipped(reason=message("memory.nothing_compiled")), stage=STAGE)
+        return
+    try:
+        found = aside(lambda: _dry_in_fork(session, subject), LIMIT_SECONDS)
+    except AsideError as fault:
+        session.emit(StageFailed(cause=fault.cause, error=fault.detail), stage=STAGE)
+        return
+    with session.watching(STAGE):
+        _tell_dry(session, subject, found)
+
+
+def _dry_in_fork(session: Session, subject: Subject) -> _Dry:
+    session.mute()
+    torch.set_num_threads(1)
+    used: set[int] = set()
+    swapped = 0
+
+    def swap() -> None:
+        nonlocal swapped
+        for index in range(swapped, len(session.modules)):
+            module = session.modules[index]
+            call = dry(module.code, getattr(module, "constants", {}), str(index))
+            module.runner = _noting(call, index, used)
+        swapped = len(session.modules)
+
+    captured = len(session.modules)
+    eager = saved_by_eager(Step(subject, subject.model)) if subject.training else None
+    step = Step(subject, torch.compile(subject.model, **subject.compile_kwargs))
+    swap()
+    used.clear()
+    measured = measure(step, file=subject.file, before=swap)
+    again = len(session.modules) > swapped
+    executed = frozenset(used)
+    compiled = saved_by_compiled(step) if subject.training else None
+    codes = [(module.compile or "", module.graph, module.code) for module in session.modules[captured:]]
+    return _Dry(measured, eager, compiled, executed, codes, again)
+
+
+def _noting(call: Callable[[list[object]], object], index: int, used: set[int]) -> Callable[[list[object]], object]:
+    def run(args: list[object]) -> object:
+        used.add(index)
+        return call(args)
+
+    return run
+
+
+def _tell_dry(session: Session, subject: Subject, found: _Dry) -> None:
+    caveats = [message("memory.again")] if found.again else []
+    generated = [(module.compile or "", module.graph, module.code) for module in session.modules] + found.codes
+    origins = session_origins(session)
+    codes = [GeneratedCode(*code, origins) for code in generated]
+    timeline = timeline_of(found.measured, codes, "dry_run", message("memory.method_dry_run"), caveats)
+    session.artifact(timeline, kind="timeline", name="dry_run", stage=STAGE)
+    partition = _partition_bytes(session, found.used)
+    saved = SavedForBackward(
+        partition_bytes=partition and partition[0],
+        partition_activation_bytes=partition and partition[1],
+        kept_storages_bytes=found.compiled.storage_bytes if found.compiled else None,
+        eager_storages_bytes=found.eager.storage_bytes if found.eager else None,
+    )
+    tell(session, {"dry_run": timeline.peak_bytes}, saved, subject)
+
+
+def tell(session: Session, peaks: dict[str, int], saved: SavedForBackward, subject: Subject) -> None:
+    """The stage's figures, what they let one find, and its end."""
+    notes = [message("memory.scenario_step")] if subject.scenario is not None else []
+    payload = MemoryPayload(peaks=peaks, saved=saved, definition=message("memory.definition"), notes=notes)
+    session.artifact(payload, kind="memory", name="memory", stage=STAGE)
+    kept, eager = saved.kept_storages_bytes, saved.eager_storages_bytes
+    if kept is not None and eager is not None and kept > eager:
+        text = message("memory.keeps_more", compiled=kept, eager=eager)
+        session.emit(Finding(severity=Severity.NOTE, message=text), stage=STAGE)
+    facts: dict[str, int | float | str | bool | None] = {f"peak_{name}": size for name, size in peaks.items()}
+    session.emit(StageFinished(facts=facts | {"saved_bytes": kept}), stage=STAGE)
+
+
+def timeline_of(
+    measured: Measured,
+    codes: Sequence[GeneratedCode],
+    series: Series,
+    method: Message,
+    caveats: Sequence[Message] = (),
+) -> MemoryTimelinePayload:
+    return build(
+        measured.allocations,
+        locate(codes),
+        series=series,
+        method=method,
+        outputs=measured.outputs,
+        gradients=measured.gradients,
+        caveats=caveats,
+    )
+
+
+def _partition_bytes(session: Session, used: frozenset[int]) -> tuple[int, int] | None:
+    """Saved bytes, and those of activations, by the partitioner, of the graphs in the step. The tally has one entry for each
+    partition, in order; they belong to the forward graphs when these are as many."""
+    tally = session.tally
+    forwards = [index for index, module in enumerate(session.modules) if module.graph == "forward"]
+    if not forwards or not (len(forwards) == len(tally.saved_bytes) == len(tally.saved_activation_bytes)):
+        return None
+    mine = [place for place, index in enumerate(forwards) if index in used]
+    return sum(tally.saved_bytes[place] for place in mine), sum(tally.saved_activation_bytes[place] for place in mine)
+
+
+def session_origins(session: Session) -> Origins:
+    """What a line of generated code comes from, by the marks that the codegen stage gave it."""
+    marks: dict[tuple[str, str], dict[int, list[str]]] = {
+        key: _entities_by_line(code) for key, code in session.codes.items()
+    }
+
+    @cache
+    def nodes(compile: str, graph: str) -> dict[str, Node]:
+        lifted = session.graphs.get((compile, StageName.POST_GRAD, graph))
+        return {node.name: node for node in lifted.nodes} if lifted is not None else {}
+
+    def origin(compile: str, graph: str, line: int) -> Origin | None:
+        entities = marks.get((compile, graph), {}).get(line, [])
+        lines = [int(entity[5:]) for entity in entities if entity.startswith("line/")]
+        names = [entity.rsplit("/", 1)[-1] for entity in entities if not entity.startswith("line/")]
+        found = [node for name in names if (node := nodes(compile, graph).get(name)) is not None]
+        lines = lines or [node.line for node in found if node.line]
+        modules = [node.module for node in found if node.module]
+        if not lines and not modules:
+            return None
+        return Origin(line=lines[-1] if lines else 0, module=modules[-1] if modules else "")
+
+    return origin
+
+
+def _entities_by_line(code: CodePayload) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    for line, entity in zip(code.marks.line, code.marks.entity, strict=True):
+        found.setdefault(line, []).append(code.strings[entity])
+    return found
