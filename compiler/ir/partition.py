@@ -11,12 +11,13 @@ class NodeDecision(Frozen):
     """What became of one forward node of the joint graph.
 
     verdict: `saved` (an output of the forward that the backward reads), `recomputed` (runs again in the backward),
-    `forward_only` (the backward does not need it), `input` (a graph input the backward reads: kept anyway).
+    `forward_only` (the backward does not need it), `input` (a graph input the backward reads: kept anyway),
+    `backward_only` (traced in the forward, but only the backward needs it: it moved there and runs once).
     `capacity` is the weight of its edge in the flow network in bytes, weighted as the partitioner weights it; null: unbounded.
     `reasons` are the partitioner's own texts on the edges of the node."""
 
     node: str
-    verdict: Literal["saved", "recomputed", "forward_only", "input"]
+    verdict: Literal["saved", "recomputed", "forward_only", "input", "backward_only"]
     bytes: int | None = None
     capacity: float | None = None
     reasons: list[str] = []

@@ -146,14 +146,14 @@ def _scalar(raw: Any) -> ScalarValue | None:
 def target_text(node: fx.Node) -> str:
     """A node's target as a reader knows it: `aten.addmm.default`, `torch.nn.functional.gelu`, a method's name."""
     target: Any = node.target
-    return target if isinstance(target, str) else _function_name(target)
+    return target if isinstance(target, str) else str(_function_name(target))
 
 
 @lru_cache(maxsize=4096)
 def _function_name(target: Any) -> str:
     if isinstance(target, torch._ops.OperatorBase):
         return str(target)
-    name = getattr(target, "__qualname__", getattr(target, "__name__", str(target)))
+    name: str = getattr(target, "__qualname__", getattr(target, "__name__", str(target)))
     module = getattr(target, "__module__", None) or ""
     if module == "_operator":
         module = "operator"
@@ -168,24 +168,24 @@ def args_text(node: fx.Node) -> str:
     """A node's arguments as they would be written in a call, other nodes by their names."""
     if node.op in ("placeholder", "get_attr"):
         return ""
-    parts = [_argument(arg) for arg in node.args]
-    parts += [f"{key}={_argument(arg)}" for key, arg in node.kwargs.items()]
+    parts = [argument_text(arg) for arg in node.args]
+    parts += [f"{key}={argument_text(arg)}" for key, arg in node.kwargs.items()]
     text = ", ".join(parts)
     return text if len(text) <= _ARGS_LIMIT else text[: _ARGS_LIMIT - 1] + "…"
 
 
-def _argument(arg: Any) -> str:
+def argument_text(arg: Any) -> str:
     if isinstance(arg, fx.Node):
         return arg.name
     if isinstance(arg, (list, fx.immutable_collections.immutable_list)):
-        return "[" + ", ".join(_argument(item) for item in arg) + "]"
+        return "[" + ", ".join(argument_text(item) for item in arg) + "]"
     if isinstance(arg, tuple):
-        inner = ", ".join(_argument(item) for item in arg)
+        inner = ", ".join(argument_text(item) for item in arg)
         return f"({inner},)" if len(arg) == 1 else f"({inner})"
     if isinstance(arg, dict):
-        return "{" + ", ".join(f"{key!r}: {_argument(item)}" for key, item in arg.items()) + "}"
+        return "{" + ", ".join(f"{key!r}: {argument_text(item)}" for key, item in arg.items()) + "}"
     if isinstance(arg, slice):
-        return f"{_argument(arg.start)}:{_argument(arg.stop)}:{_argument(arg.step)}"
+        return f"{argument_text(arg.start)}:{argument_text(arg.stop)}:{argument_text(arg.step)}"
     if isinstance(arg, (str, int, float, bool, type(None), torch.dtype, torch.device, torch.layout)):
         return repr(arg)
     if isinstance(arg, (torch.memory_format, torch.SymInt, torch.SymFloat, torch.SymBool)):
@@ -270,6 +270,18 @@ def _plain_index(descriptor: Any) -> int | None:
     return None if descriptor is None else int(descriptor.idx)
 
 
+def input_indices(graph: fx.Graph) -> dict[str, int]:
+    """Name of a placeholder → which placeholder of Dynamo's graph it is, for those that are one as it came."""
+    found: dict[str, int] = {}
+    for node in graph.nodes:
+        if node.op != "placeholder":
+            break
+        index = None if is_tangent(node) else input_index(node)
+        if index is not None:
+            found[node.name] = index
+    return found
+
+
 def output_roles(output: fx.Node) -> dict[str, tuple[str, int | None]]:
     """Node name → (role, index of Dynamo's placeholder it belongs to) for what a graph returns.
 
@@ -314,3 +326,16 @@ def is_parameter(node: fx.Node) -> bool:
     """Whether a placeholder of Dynamo's graph, or an attribute that a node reads, is an `nn.Parameter`."""
     example = node.meta.get("example_value")
     return isinstance(example, torch.nn.Parameter) or "_parameters[" in source_name(node)
+
+
+def origins(graph: fx.Graph) -> dict[str, list[str]]:
+    """Node name → names of the nodes that it was made of, in the graphs it went through, the earliest graph first."""
+    return {node.name: _origins(node.meta.get("from_node") or ()) for node in graph.nodes if "from_node" in node.meta}
+
+
+def _origins(sources: Any) -> list[str]:
+    names: list[str] = []
+    for source in sources:
+        names += _origins(source.from_node or ())
+        names.append(source.name)
+    return names

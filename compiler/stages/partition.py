@@ -1,0 +1,215 @@
+"""How the joint graph is split: what is saved, what runs again, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import torch.fx as fx
+
+from compiler.events import StageFinished, StageName, StageSkipped, StageStarted
+from compiler.ir.encode import encode
+from compiler.ir.graph import Graph, Node
+from compiler.ir.partition import NodeDecision, PartitionPayload, SavedTensor
+from compiler.lift import lift_graph
+from compiler.linker import Links, graph_code
+from compiler.session import Session, slug
+from compiler.stages.verdicts import Split, decide
+from compiler.text import message
+from compiler.torch_compat import partitioner as compat
+from compiler.torch_compat.aot import Kind, around_partition, around_subgraphs, around_trace
+from compiler.torch_compat.hooks import Lap, ours
+
+_NAME = StageName.PARTITION
+
+
+class Partition:
+    name = _NAME
+    scope: Literal["run", "compile"] = "compile"
+
+    @contextmanager
+    def install(self, session: Session) -> Iterator[None]:
+        observed: list[compat.Observation] = []
+        bodies = [0]
+
+        def around_bodies(entered: bool) -> None:
+            bodies[0] += 1 if entered else -1
+
+        def traced(kind: Kind, run: Callable[[], Any]) -> Any:
+            result = run()
+            compile = session.compile
+            if kind == "inference" and compile is not None:
+                reason = message("partition.no_backward")
+                session.emit(StageSkipped(reason=reason), stage=_NAME, compile=compile)
+            return result
+
+        def handle(module: fx.GraphModule, partitioner: str, run: Callable[[], Any]) -> Any:
+            compile = session.compile
+            if compile is None:
+                return run()
+            observation = compat.Observation()
+            observed.append(observation)
+            given: list[Graph] = []
+            with ours(session, _NAME, compile):
+                if partitioner != "partition_fn":  # not Inductor's: no passes come between
+                    given.append(_lift(session, compile, module.graph, "joint_passes/joint", None))
+            lap = Lap()
+            try:
+                result = run()
+            finally:
+                observed.pop()
+            seconds = lap.seconds()
+            with ours(session, _NAME, compile):
+                session.emit(StageStarted(), stage=_NAME, compile=compile)
+                after_passes = session.graphs.get((compile, StageName.JOINT_PASSES, "joint"))
+                joint = given[0] if given else after_passes or session.graphs[compile, StageName.JOINT, "joint"]
+                name = _partitioner(partitioner, observation)
+                _emit(session, compile, joint, result[0].graph, result[1].graph, observation, name, seconds)
+            return result
+
+        def current() -> compat.Observation | None:
+            return observed[-1] if observed and not bodies[0] else None
+
+        with around_trace(traced), around_partition(handle), around_subgraphs(around_bodies), compat.observing(current):
+            yield
+
+
+def _partitioner(given: str, observation: compat.Observation) -> str:
+    if observation.solved:
+        return "min_cut_rematerialization_partition"
+    if given == "partition_fn":
+        return compat.custom_partitioner() or "default_partition"
+    return given
+
+
+def _lift(session: Session, compile: str, graph: fx.Graph, place: str, earlier: Graph | None) -> Graph:
+    half = place.rsplit("/", 1)[-1]
+    return lift_graph(
+        graph,
+        id=f"{slug(compile)}/{place}",
+        sources=session.sources,
+        phase_of=None if half == "joint" else lambda node: half,
+        earlier=earlier,
+        dynamo=session.graphs.get((compile, StageName.DYNAMO, "dynamo")),
+    )
+
+
+def _emit(
+    session: Session,
+    compile: str,
+    joint: Graph,
+    forward_fx: fx.Graph,
+    backward_fx: fx.Graph,
+    observation: compat.Observation,
+    partitioner: str,
+    seconds: float,
+) -> None:
+    kept = compat.kept(forward_fx, backward_fx)
+    split = Split.of(
+        joint,
+        _lift(session, compile, forward_fx, "partition/forward", joint),
+        _lift(session, compile, backward_fx, "partition/backward", joint),
+        saved=[name for name, is_tensor, _ in kept if is_tensor],
+    )
+    decisions = decide(split, observation.cut, partitioner)
+    payload = _payload(compile, split, kept, decisions, observation, partitioner)
+    for graph in (split.forward, split.backward):
+        half = graph.id.rsplit("/", 1)[-1]
+        session.graphs[compile, _NAME, half] = graph
+        links = Links()
+        links.lines(graph)
+        links.same_names(joint, graph)
+        session.artifact(encode(graph), kind="graph", name=half, stage=_NAME, compile=compile, graph=half)
+        session.artifact(graph_code(graph), kind="code", name=half, stage=_NAME, compile=compile, graph=half)
+        session.artifact(links.payload(), kind="links", name="links", stage=_NAME, compile=compile, graph=half)
+    session.artifact(payload, kind="partition", name="partition", stage=_NAME, compile=compile, graph="joint")
+    _count(session, compile, split, payload)
+    session.emit(
+        StageFinished(
+            seconds=seconds,
+            graph="joint",
+            facts={
+                "saved": len(payload.saved),
+                "saved_bytes": payload.saved_bytes,
+                "recomputed": len(payload.recomputed),
+            },
+        ),
+        stage=_NAME,
+        compile=compile,
+    )
+
+
+def _payload(
+    compile: str,
+    split: Split,
+    kept: list[tuple[str, bool, bool]],
+    decisions: list[NodeDecision],
+    observation: compat.Observation,
+    partitioner: str,
+) -> PartitionPayload:
+    in_backward = {node.name: node for node in split.backward.nodes}
+    readers: dict[str, list[str]] = {}
+    for node in split.backward.nodes:
+        for source in node.inputs:
+            readers.setdefault(source, []).append(node.name)
+    in_joint = {node.name: node for node in split.joint.nodes}
+    saved = [
+        SavedTensor(
+            node=name,
+            bytes=bytes_of(in_backward[name]),
+            is_input=is_input,
+            readers=readers.get(name, []),
+            line=in_joint[name].line if name in in_joint else None,
+        )
+        for name, is_tensor, is_input in kept
+        if is_tensor
+    ]
+    cut = observation.cut
+    return PartitionPayload(
+        id=f"{slug(compile)}/partition/joint",
+        partitioner=partitioner,
+        decisions=decisions,
+        saved=saved,
+        saved_bytes=sum(tensor.bytes or 0 for tensor in saved),
+        saved_activation_bytes=sum(tensor.bytes or 0 for tensor in saved if not tensor.is_input),
+        save_everything_bytes=_save_everything(split.joint),
+        recomputed=list(split.recomputed),
+        memory_budget=observation.memory_budget,
+        network_nodes=cut.nodes if cut else None,
+        network_edges=cut.edges if cut else None,
+        cut_value=compat.finite(cut.value) if cut else None,
+        options=compat.settings() | (cut.options if cut else {}),
+    )
+
+
+def bytes_of(node: Node) -> int | None:
+    return node.value.bytes if node.value is not None and node.value.kind == "tensor" else None
+
+
+def _save_everything(joint: Graph) -> int:
+    """Bytes of all forward tensors that the backward reads directly: what would be kept if nothing ran twice."""
+    forward = {node.name: node for node in joint.nodes if node.phase == "forward"}
+    read = {
+        source: None
+        for node in joint.nodes
+        if node.phase == "backward" and node.op != "output"
+        for source in node.inputs
+    }
+    return sum(bytes_of(forward[name]) or 0 for name in read if name in forward)
+
+
+def _count(session: Session, compile: str, split: Split, payload: PartitionPayload) -> None:
+    tally = session.tally
+    traced = session.graphs.get((compile, StageName.JOINT, "joint"))
+    tally.joint_nodes_before_passes.append(len(traced.nodes) if traced is not None else None)
+    tally.joint_nodes.append(len(split.joint.nodes))
+    tally.fw_nodes.append(len(split.forward.nodes))
+    tally.bw_nodes.append(len(split.backward.nodes))
+    tally.saved_tensors.append(len(payload.saved))
+    tally.saved_bytes.append(payload.saved_bytes)
+    tally.saved_activation_bytes.append(payload.saved_activation_bytes)
+    tally.recomputed_ops.append(len(split.recomputed))
+
+
+STAGE = Partition()

@@ -1,0 +1,102 @@
+"""The steps of a pipeline of passes, gathered while it runs. Shared by the three stages that have one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch.fx as fx
+
+from compiler.events import StageName, StageStatus
+from compiler.ir.diff import diff
+from compiler.ir.encode import encode
+from compiler.ir.graph import Graph
+from compiler.ir.passes import PassesPayload, PassStep
+from compiler.session import Session, slug
+from compiler.torch_compat.hooks import ours
+
+# Diffs longer than this are cut: the graphs of both sides are there to be looked at.
+_DIFF_LINES = 400
+
+
+class Steps:
+    """`lift` makes the graph a value; it is called once at the start, and after each pass that changed something."""
+
+    def __init__(
+        self,
+        session: Session,
+        stage: StageName,
+        compile: str,
+        graph: str,
+        lift: Callable[[fx.Graph], Graph],
+        start: fx.Graph,
+    ) -> None:
+        self._session, self._stage, self._compile, self._graph = session, stage, compile, graph
+        self._lift = lift
+        self._steps: list[PassStep] = []
+        self._unchanged = 0
+        self._hash: str | None = None
+        self.current = lift(start)
+
+    def record(self, name: str, changed: bool, seconds: float | None, graph: fx.Graph) -> None:
+        with ours(self._session, self._stage, self._compile):
+            count = len(self.current.nodes)
+            if not changed:
+                self._unchanged += 1
+                self._steps.append(
+                    PassStep(name=name, changed=False, seconds=seconds, nodes_before=count, nodes_after=count)
+                )
+                return
+            before = self._hash or self._send(self.current)
+            after = self._lift(graph)
+            delta = diff(self.current, after)
+            self.current = after
+            self._hash = self._send(after)
+            self._steps.append(
+                PassStep(
+                    name=name,
+                    changed=True,
+                    seconds=seconds,
+                    nodes_before=count,
+                    nodes_after=len(after.nodes),
+                    added=list(delta.added),
+                    removed=list(delta.removed),
+                    diff=_shortened(delta.text),
+                    before=before,
+                    after=self._hash,
+                )
+            )
+
+    def _send(self, graph: Graph) -> str:
+        """A graph in the middle of the pipeline is an artifact of its own, called `step`."""
+        return self._session.artifact(
+            encode(graph), kind="graph", name="step", stage=self._stage, compile=self._compile, graph=self._graph
+        ).hash
+
+    @property
+    def changed(self) -> int:
+        return sum(step.changed for step in self._steps)
+
+    @property
+    def status(self) -> StageStatus:
+        return StageStatus.CHANGED if self.changed else StageStatus.UNCHANGED
+
+    def emit(self, name: str) -> None:
+        self._session.artifact(
+            PassesPayload(
+                id=f"{slug(self._compile)}/{self._stage.value}/{self._graph}",
+                steps=self._steps,
+                unchanged=self._unchanged,
+            ),
+            kind="passes",
+            name=name,
+            stage=self._stage,
+            compile=self._compile,
+            graph=self._graph,
+        )
+
+
+def _shortened(text: str) -> str:
+    lines = text.split("\n")
+    if len(lines) <= _DIFF_LINES:
+        return text
+    return "\n".join([*lines[:_DIFF_LINES], f"… {len(lines) - _DIFF_LINES}"])
