@@ -1,0 +1,96 @@
+"""What a child process runs: a request in, frames out.
+
+A frame is four bytes of length, big-endian, and that many bytes of JSON (`compiler.events.Frame`); an artifact's raw bytes follow its frame,
+without a length of their own: the frame has it. The last frame says how the phase ended; without it the process died.
+
+`python -m compiler.child PHASE PATH ROOT` is the same for systems where forking is not safe: the request is read from stdin, the frames go
+to descriptor 3, and an empty PATH or ROOT means none.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+import threading
+from pathlib import Path
+from typing import Literal
+
+from compiler.events import ArtifactFrame, DoneFrame, EventFrame, Failed, Finished, RunRequest
+from compiler.text import message
+
+Phase = Literal["capture", "native"]
+_FRAMES_FD = 3
+
+
+class PipeSink:
+    """Writes frames whole, whichever thread of the snippet speaks. In a fork of the process it is silent: the pipe is not the fork's."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._owner = os.getpid()
+        self._lock = threading.RLock()
+
+    def event(self, frame: EventFrame) -> None:
+        self._send(frame.model_dump_json().encode())
+
+    def artifact(self, frame: ArtifactFrame, payload: bytes) -> None:
+        self._send(frame.model_dump_json().encode(), payload)
+
+    def done(self, outcome: Finished | Failed) -> None:
+        self._send(DoneFrame(outcome=outcome).model_dump_json().encode())
+
+    def _send(self, text: bytes, payload: bytes = b"") -> None:
+        if os.getpid() != self._owner:
+            return
+        with self._lock:
+            rest = memoryview(struct.pack(">I", len(text)) + text + payload)
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+
+
+def run_child(
+    request_json: bytes | str,
+    pipe_fd: int,
+    phase: Phase,
+    path: str | Path | None = None,
+    root: str | Path | None = None,
+) -> None:
+    """Run one phase of a request and write its frames to `pipe_fd`. `path` and `root` as for `compiler.pipeline.capture`.
+
+    What the snippet prints goes out as events. Descriptor 2 is closed to notes that torch's C++ parts write there; descriptor 1 stays as it is."""
+    sink = PipeSink(pipe_fd)
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 2)
+    os.close(quiet)
+    try:
+        request = RunRequest.model_validate_json(request_json)
+        file = Path(path) if path else None
+        folder = Path(root) if root else None
+        outcome = _phase(request, sink, phase, file, folder)
+    except Exception as fault:  # noqa: BLE001 - a fault of ours must end the phase with a word, too
+        outcome = Failed(cause=message("run.internal"), error=f"{type(fault).__name__}: {fault}")
+    sink.done(outcome)
+
+
+def _phase(
+    request: RunRequest, sink: PipeSink, phase: Phase, path: Path | None, root: Path | None
+) -> Finished | Failed:
+    if phase == "capture":
+        from compiler.pipeline import capture
+
+        return capture(request, sink, path=path, root=root)
+    from compiler.native import native
+
+    return native(request, sink, path=path, root=root)
+
+
+def main() -> None:
+    phase, path, root = (*sys.argv[1:4], "", "", "")[:3]
+    if phase not in ("capture", "native"):
+        raise SystemExit("usage: python -m compiler.child capture|native [PATH] [ROOT] < request")
+    run_child(sys.stdin.buffer.read(), _FRAMES_FD, "capture" if phase == "capture" else "native", path, root)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""What Dynamo captured, where it broke the graph, what it guards, and why it compiled again."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import torch
+
+from compiler.events import (
+    CompileStarted,
+    Finding,
+    Severity,
+    StageFinished,
+    StageName,
+    StageSkipped,
+    StageStarted,
+)
+from compiler.ir.dynamo import BreaksPayload, GraphBreak, Guard, GuardsPayload, Recompile, RecompilesPayload
+from compiler.ir.encode import encode
+from compiler.ir.graph import Graph
+from compiler.lift import lift_graph
+from compiler.linker import Links, graph_code
+from compiler.session import Session, slug
+from compiler.text import Frozen, Message, message
+from compiler.torch_compat import breaks, compiles, dynamo, logs
+from compiler.torch_compat.compiles import Attempt
+
+_KEPT_BREAKS = 500
+_REASON = re.compile(r"\d+/\d+: ")
+_COMMENT = re.compile(r"\s+# .*$")
+_FALLBACKS = ("rest_of_function", "whole_function", "recompile_limit")
+
+
+class _Watch:
+    """Dynamo's hooks on one side, the session on the other."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._begun: set[str] = set()
+        self._reasons: set[str] = set()
+        self._breaks: dict[tuple[object, ...], GraphBreak] = {}
+        self._recompiles: list[Recompile] = []
+        self._told: set[tuple[str, str, int | None]] = set()
+
+    def guarded(self) -> contextlib.AbstractContextManager[None]:
+        return self._session.watching(StageName.DYNAMO, self._session.compile)
+
+    # --- compiles
+
+    def started(self, attempt: Attempt) -> None:
+        """Frames of libraries are told of when they give a graph: most of them never do."""
+        if self._session.sources.is_user(attempt.code.co_filename):
+            with self.guarded():
+                self._begin(attempt)
+
+    def _begin(self, attempt: Attempt) -> None:
+        if attempt.compile in self._begun:
+            return
+        self._begun.add(attempt.compile)
+        reason = attempt.reasons[0].split("\n", 1)[0] if attempt.reasons else None
+        code = attempt.code
+        body = CompileStarted(
+            function=code.co_name,
+            file=self._session.sources.shown(code.co_filename),
+            line=code.co_firstlineno,
+            reason=reason,
+        )
+        self._session.emit(body, compile=attempt.compile)
+        self._session.emit(StageStarted(), stage=StageName.DYNAMO, compile=attempt.compile)
+
+    def ended(self, attempt: Attempt, result: Any, fault: BaseException | None) -> None:
+        """A frame that gave no graph: skipped, or broken before anything was captured. What raises is told by the pipeline."""
+        if attempt.graphs or attempt.compile not in self._begun:
+            return
+        reason = getattr(result, "skip_reason", None)
+        if fault is None and reason is None:
+            said = message("dynamo.empty")
+        elif fault is None:
+            said = message("dynamo.skipped", reason=str(reason).split("\n", 1)[0])
+        elif dynamo.is_soft(fault):
+            said = message("dynamo.to_eager", reason=str(fault).split("\n", 1)[0])
+        else:
+            return
+        self._session.emit(StageSkipped(reason=said), stage=StageName.DYNAMO, compile=attempt.compile)
+
+    # --- what dynamo.Listener asks for
+
+    def graph(self, attempt: Attempt, module: torch.fx.GraphModule, backend: Any) -> Callable[..., Any] | None:
+        session, compile = self._session, attempt.compile
+        seconds = time.perf_counter() - attempt.began - attempt.own
+        began = time.perf_counter()
+        session.tally.compiled_graphs += 1
+        self._begin(attempt)
+        graph = lift_graph(module.graph, id=f"{slug(compile)}/dynamo/dynamo", sources=session.sources)
+        session.graphs[compile, StageName.DYNAMO, "dynamo"] = graph
+        _emit(session, graph, compile)
+        calls = sum(node.op.startswith("call") for node in graph.nodes)
+        facts: dict[str, int | float | str | bool | None] = {
+            "nodes": len(graph.nodes),
+            "calls": calls,
+            "inputs": sum(node.op == "placeholder" for node in graph.nodes),
+            "backend": dynamo.backend_name(backend),
+        }
+        body = StageFinished(seconds=seconds, graph="dynamo", facts=facts)
+        session.emit(body, stage=StageName.DYNAMO, compile=compile)
+        attempt.own += time.perf_counter() - began
+        # Nothing after this stage is wanted: the captured graph itself runs, and nothing is compiled.
+        return module.forward if session.options.until is StageName.DYNAMO else None
+
+    def guards(self, compile: str, guards: list[Guard], leaf_guards: int, tree: str) -> None:
+        self._session.tally.leaf_guards.append(leaf_guards)
+        payload = GuardsPayload(guards=guards, leaf_guards=leaf_guards, tree=tree)
+        self._session.artifact(payload, kind="guards", name="guards", stage=StageName.DYNAMO, compile=compile)
+
+    def recompiled(self, attempt: Attempt, reasons: list[str], rows: list[Recompile]) -> None:
+        tally = self._session.tally
+        tally.recompiles += 1
+        for reason in reasons:
+            first = reason.split("\n", 1)[0]
+            self._reasons.add(_COMMENT.sub("", _REASON.sub("", first, count=1).strip()))
+        tally.unique_recompile_reasons = sorted(self._reasons)
+        self._recompiles.extend(rows)
+        for row in rows:
+            cause = (attempt.code.co_name, row.source or row.guard, row.line)
+            if cause in self._told:
+                continue
+            self._told.add(cause)
+            params: dict[str, str] = {"function": attempt.code.co_name, "guard": row.guard}
+            if row.source and row.old and row.old != row.new:
+                said = message("dynamo.recompile_values", source=row.source, old=row.old, new=row.new, **params)
+            else:
+                said = message("dynamo.recompile", **params)
+            self._session.emit(
+                Finding(severity=Severity.NOTE, message=said, line=row.line),
+                stage=StageName.DYNAMO,
+                compile=attempt.compile,
+            )
+
+    # --- breaks
+
+    def said(self, found: GraphBreak, where: str) -> None:
+        session = self._session
+        if found.kind in _FALLBACKS:
+            session.tally.eager_fallback.append(f"{found.kind} {where}")
+        # The cause, not the moment: the frames above differ between calls.
+        cause = (found.kind, found.gb_type, found.reason, found.function, found.line, where)
+        known = self._breaks.get(cause)
+        if known is not None:
+            self._breaks[cause] = known.model_copy(update={"count": known.count + 1})
+            return
+        if len(self._breaks) >= _KEPT_BREAKS:
+            return
+        one = self._breaks[cause] = found.model_copy(update={"id": f"break/{len(self._breaks) + 1}"})
+        if one.kind == "skipped":
+            return
+        session.emit(
+            Finding(
+                severity=Severity.WARNING,
+                message=_sentence(one),
+                line=one.line,
+                entity=one.id,
+                hint=message("dynamo.hint", text=one.hints[0]) if one.hints else None,
+            ),
+            stage=StageName.DYNAMO,
+            compile=session.compile,
+        )
+
+    def broke(self) -> None:
+        self._session.tally.break_messages += 1
+
+    def tables(self) -> None:
+        """At the end of the phase: what struck how often."""
+        put = self._session.artifact
+        put(BreaksPayload(breaks=list(self._breaks.values())), kind="breaks", name="breaks", stage=StageName.DYNAMO)
+        rows = RecompilesPayload(recompiles=self._recompiles)
+        put(rows, kind="recompiles", name="recompiles", stage=StageName.DYNAMO)
+
+
+def _emit(session: Session, graph: Graph, compile: str) -> None:
+    links = Links()
+    links.lines(graph)
+
+    def put(payload: Frozen, kind: str) -> None:
+        session.artifact(payload, kind=kind, name="dynamo", stage=StageName.DYNAMO, compile=compile, graph="dynamo")
+
+    put(encode(graph), "graph")
+    put(graph_code(graph), "code")
+    session.artifact(links.payload(), kind="links", name="links", stage=StageName.DYNAMO, compile=compile)
+
+
+def _sentence(found: GraphBreak) -> Message:
+    params = {"function": found.function, "what": found.gb_type or found.reason}
+    if found.kind == "rest_of_function":
+        return message("dynamo.rest_of_function", **params)
+    if found.kind == "whole_function":
+        return message("dynamo.whole_function", **params)
+    if found.kind == "recompile_limit":
+        return message("dynamo.recompile_limit", **params)
+    if found.kind == "backend_failure":
+        return message("dynamo.backend_failure", explanation=found.explanation, **params)
+    return message("dynamo.break", **params)
+
+
+class _DynamoStage:
+    name = StageName.DYNAMO
+    scope: Literal["run", "compile"] = "compile"
+
+    @contextlib.contextmanager
+    def install(self, session: Session) -> Iterator[None]:
+        watch = _Watch(session)
+        with (
+            compiles.listening(watch.started, watch.ended),
+            dynamo.watching(watch, session.sources, watch.guarded),
+            breaks.watching_breaks(watch.said, session.sources, watch.guarded),
+            logs.graph_break_records(watch.broke),
+        ):
+            try:
+                yield
+            finally:
+                watch.tables()
+
+
+STAGE = _DynamoStage()

@@ -1,0 +1,153 @@
+"""Inductor without its native compiler: all code is generated, none is built; what runs is the post-grad graph, eagerly.
+
+One private surface is replaced, `GraphLowering.compile_to_module` (as torch's own `_inductor.utils.get_code` does). So what follows a
+graph break, the backward and later calls are seen, with real values, without waiting for a C++ compiler.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import sympy
+import torch
+from torch._dynamo.utils import dynamo_timed
+from torch._inductor.graph import GraphLowering
+
+from compiler.torch_compat.rng import OVERRIDES
+
+_assert_size_stride: Callable[..., None] = torch._C._dynamo.guards.assert_size_stride
+
+
+class _Interpreter(torch.fx.Interpreter):
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return OVERRIDES.get(target, target)(*args, **kwargs)
+
+
+class _Facade:
+    """What compile_fx reads of the module of generated code, and nothing more: it would take a `runner` for one of its own."""
+
+    key = None
+    path = None
+    __file__ = None
+
+    def __init__(self, call: Callable[[list[Any]], Sequence[Any]]) -> None:
+        self.call = call
+
+
+class InterpretedModule:
+    """One graph of Inductor's, interpreted: `call(args)` takes a list that it empties, and gives a tuple.
+
+    `code` is the generated text, and `constants` what it reads besides its arguments; `compile` Dynamo's compile id; `graph` is forward, backward or inference. `runner` is what
+    `call` delegates to: the interpreter, until another is put in its place (the dry run of the generated wrapper is one)."""
+
+    def __init__(self, lowering: GraphLowering, code: str, compile: str | None) -> None:
+        self.code = code
+        self.compile = compile
+        self.is_backward = bool(lowering.is_backward)
+        self.constants: dict[str, Any] = {
+            **lowering.constants,
+            **lowering.torchbind_constants,
+            **lowering.opaque_value_type_classes,
+        }
+        self.graph = "backward" if self.is_backward else "inference" if lowering.is_inference else "forward"
+        self.runner: Callable[[list[Any]], Sequence[Any]] = self.interpret
+        # GraphLowering's own copy of the post-grad graph, as it was lowered.
+        self._interpreter = _Interpreter(lowering.orig_gm, garbage_collect_values=True)
+        self._interpreter.extra_traceback = False
+        self._inputs = list(lowering.graph_inputs.values())
+        # Read after code generation: only then are the layouts of the outputs final.
+        self._strides = [_stride(output) for output in lowering.graph_outputs or ()]
+        self._symbolic = any(not step.is_number for stride in self._strides for step in stride or ())
+
+    def call(self, args: list[Any]) -> Sequence[Any]:
+        return self.runner(args)
+
+    def interpret(self, args: list[Any]) -> tuple[Any, ...]:
+        """Run the post-grad graph with what the generated wrapper does besides: checked inputs, and outputs in their strides."""
+        self._check(args)
+        sizes = self._sizes(args) if self._symbolic else {}
+        with torch.no_grad():
+            values = self._interpreter.boxed_run(args)
+        # Kept, they would hold the outputs alive: autograd then copies gradients where it could have taken them.
+        self._interpreter.env = {}
+        return tuple(
+            _restride(value, stride, sizes) if isinstance(value, torch.Tensor) and stride is not None else value
+            for value, stride in zip(values, self._strides, strict=True)
+        )
+
+    def _check(self, args: list[Any]) -> None:
+        for expected, given in zip(self._inputs, args, strict=False):
+            if (
+                not isinstance(given, torch.Tensor)
+                or given.layout != torch.strided
+                or not hasattr(expected, "get_size")
+            ):
+                continue
+            size, stride = expected.get_size(), expected.get_stride()
+            if all(sympy.sympify(extent).is_number for extent in (*size, *stride)):
+                _assert_size_stride(given, tuple(map(int, size)), tuple(map(int, stride)), "input")
+
+    def _sizes(self, args: list[Any]) -> dict[sympy.Symbol, int]:
+        """The values of the symbols in sizes, read off the inputs."""
+        found: dict[sympy.Symbol, int] = {}
+        for expected, given in zip(self._inputs, args, strict=False):
+            if isinstance(expected, sympy.Symbol):
+                found[expected] = int(given)
+            elif isinstance(given, torch.Tensor) and given.layout == torch.strided and hasattr(expected, "get_size"):
+                pairs = [*zip(expected.get_size(), given.shape, strict=True)]
+                pairs += [*zip(expected.get_stride(), given.stride(), strict=True)]
+                for extent, value in pairs:
+                    if isinstance(extent, sympy.Symbol):
+                        found.setdefault(extent, int(value))
+        return found
+
+
+def _stride(output: Any) -> tuple[sympy.Expr, ...] | None:
+    """The stride of an output of the graph; None where it is a number, nothing, or has no layout."""
+    if isinstance(output, sympy.Expr) or not hasattr(output, "get_stride"):
+        return None
+    try:
+        return tuple(sympy.sympify(step) for step in output.get_stride())
+    except (NotImplementedError, AttributeError):  # constants and opaque values
+        return None
+
+
+def _restride(value: torch.Tensor, stride: tuple[sympy.Expr, ...], sizes: dict[sympy.Symbol, int]) -> torch.Tensor:
+    if value.layout != torch.strided or len(stride) != value.dim():
+        return value
+    wanted = tuple(int(step.subs(sizes)) for step in stride)
+    if wanted == value.stride():
+        return value
+    if all(a == b or extent <= 1 for a, b, extent in zip(wanted, value.stride(), value.shape, strict=True)):
+        return value.as_strided(value.shape, wanted)
+    fresh = torch.empty_strided(value.shape, wanted, dtype=value.dtype, device=value.device)
+    fresh.copy_(value)
+    return fresh
+
+
+@contextlib.contextmanager
+def interpreted(current_compile: Callable[[], str | None], made: Callable[[InterpretedModule], None]) -> Iterator[None]:
+    """While it lasts, Inductor's compiled callables are interpreted; `made` is told of each one."""
+    original = GraphLowering.compile_to_module
+
+    def compile_to_module(self: GraphLowering) -> _Facade:
+        with dynamo_timed(
+            "GraphLowering.compile_to_module",
+            phase_name="code_gen",
+            log_pt2_compile_event=True,
+            dynamo_compile_column_us="inductor_code_gen_cumulative_compile_time_us",
+        ):
+            code, _ = self.codegen_with_cpp_wrapper() if self.cpp_wrapper else self.codegen()
+            if GraphLowering.save_output_code is not None:
+                GraphLowering.save_output_code(code.value)
+            module = InterpretedModule(self, code.value, current_compile())
+            made(module)
+            return _Facade(module.call)
+
+    GraphLowering.compile_to_module = compile_to_module
+    try:
+        yield
+    finally:
+        GraphLowering.compile_to_module = original

@@ -1,0 +1,77 @@
+"""Torch's first-use work, and how to forget that it was used."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import warnings
+from collections.abc import Iterator
+
+import torch
+import torch._inductor.codecache
+import torch._inductor.codegen.cpp
+import torch._inductor.codegen.cpp_wrapper_cpu
+import torch._inductor.compile_fx
+from torch._dynamo.utils import counters
+from torch._inductor import metrics
+from torch._inductor.cpu_vec_isa import pick_vec_isa
+from torch._inductor.fx_passes import joint_graph, post_grad, pre_grad
+
+from compiler.torch_compat.interpreter import interpreted
+from compiler.torch_compat.settings import no_caches
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Torch's warnings about trivial models are no one's concern."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logging.disable(logging.WARNING)
+        try:
+            yield
+        finally:
+            logging.disable(logging.NOTSET)
+
+
+def probe_cpu() -> None:
+    pick_vec_isa()
+
+
+def vector_instructions() -> str:
+    """The instruction set that Inductor compiles for, "" if it knows none."""
+    isa = pick_vec_isa()
+    return str(isa).lower().replace(" ", "_") if isa else ""
+
+
+def build_pattern_tables() -> None:
+    pre_grad.lazy_init()
+    joint_graph.lazy_init(torch.device("cpu"))
+    # No argument: the table is cached by it, and torch later asks without.
+    post_grad.lazy_init()
+
+
+def compile_trivial_models() -> None:
+    """An inference, a training, and one with dynamic shapes and random numbers."""
+
+    def pointwise(x: torch.Tensor) -> torch.Tensor:
+        return (x.sin() * 2).sum(0)
+
+    def random(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(torch.nn.functional.dropout(x @ w.t(), 0.1), -1).view(-1)
+
+    with no_caches(), interpreted(lambda: None, lambda _: None):
+        with torch.no_grad():
+            torch.compile(pointwise)(torch.ones(4, 4))
+        torch._dynamo.reset()
+        model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LayerNorm(4), torch.nn.GELU())
+        torch.compile(model)(torch.ones(2, 4, requires_grad=True)).sum().backward()
+        torch._dynamo.reset()
+        x, w = torch.ones(5, 8, requires_grad=True), torch.ones(8, 8, requires_grad=True)
+        torch.compile(random, dynamic=True)(x, w).sum().backward()
+        torch._dynamo.reset()
+
+
+def forget() -> None:
+    torch._dynamo.reset()
+    counters.clear()
+    metrics.reset()

@@ -1,0 +1,52 @@
+"""Warm-up of the process that children are forked from: everything torch does once, done before the first run.
+
+What stays must be what a fork finds as in a fresh process: no caches of compiled code, no counters, one thread.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+import torch
+
+# A child must not spend its first second on imports, so all that a run may need is imported here.
+import compiler.pipeline
+from compiler.events import Engine
+from compiler.torch_compat import warming
+
+
+def warm_up() -> None:
+    """Probe the CPU (this runs the C++ compiler where its result is not cached), build the pattern tables, and compile three trivial
+    models through the whole of Inductor, interpreted. Leaves one thread, and torch's counters as they were."""
+    torch.set_num_threads(1)
+    with warming.quiet():
+        warming.probe_cpu()
+        warming.build_pattern_tables()
+        warming.compile_trivial_models()
+    warming.forget()
+
+
+def engine() -> Engine:
+    """What runs the snippets."""
+    try:
+        own = version("aotscope")
+    except PackageNotFoundError:
+        own = "0"
+    return Engine(
+        aotscope=own,
+        torch=torch.__version__,
+        python=platform.python_version(),
+        platform=f"{platform.system()} {platform.machine()}",
+        cpu=warming.vector_instructions(),
+        threads=torch.get_num_threads(),
+    )
+
+
+def threads() -> int:
+    """Threads of this process: a fork is safe only at one."""
+    return len(os.listdir("/proc/self/task"))
+
+
+__all__ = ["compiler", "engine", "threads", "warm_up"]
