@@ -116,6 +116,9 @@ class Session:
         self.codes: dict[tuple[str, str], CodePayload] = {}
         # What Inductor generated, in order; the memory stage runs it again (see torch_compat/interpreter.py).
         self.modules: list[Any] = []
+        # A script's first call of something that it compiled: callable, args, kwargs, and whether gradients were recorded.
+        # The memory stage repeats it.
+        self.first_call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], bool] | None = None
         self._sink = sink
         self._current_compile = current_compile
         self._sent: set[str] = set()

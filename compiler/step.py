@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from compiler.events import Mode
 from compiler.snippet import Loaded, named_tensors
+from compiler.text import Message, message
 from compiler.timeline import Allocation
 from compiler.torch_compat.profiler import mark, module_paths, record, user_lines
 
@@ -46,8 +47,13 @@ class Subject:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     training: bool
-    compile_kwargs: dict[str, Any]
+    compile_kwargs: dict[str, Any] = field(default_factory=dict)
     scenario: Callable[[Callable[..., Any]], Any] | None = None
+    note: Message | None = None
+
+    @property
+    def backward(self) -> bool:
+        return self.training and self.scenario is None
 
 
 def subject_of(loaded: Loaded, mode: Mode) -> Subject:
@@ -60,7 +66,20 @@ def subject_of(loaded: Loaded, mode: Mode) -> Subject:
         training=mode is Mode.TRAINING,
         compile_kwargs=loaded.compile_kwargs,
         scenario=loaded.scenario,
+        note=message("memory.scenario_step") if loaded.scenario is not None else None,
     )
+
+
+FirstCall = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], bool]
+
+
+def script_subject(first: FirstCall | None, file: str) -> Subject | None:
+    """The step of a script: its first call of something that it compiled, and the backward where gradients were recorded. None
+    when it made no such call."""
+    if first is None:
+        return None
+    model, args, kwargs, training = first
+    return Subject(file, model, args, kwargs, training, note=message("memory.script_step"))
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
@@ -88,7 +107,7 @@ class Step:
     def once(self) -> Any:
         """One step. Its outputs, which keep what they reach alive."""
         output = self.forward()
-        if self._subject.training and self._subject.scenario is None:
+        if self._subject.backward:
             roots = [tensor for tensor in tensors(output) if tensor.requires_grad]
             if self._tangents is None:
                 self._tangents = [torch.ones_like(tensor) for tensor in roots]

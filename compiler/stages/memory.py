@@ -18,9 +18,21 @@ from compiler.ir.graph import Node
 from compiler.ir.memory import MemoryPayload, MemoryTimelinePayload, SavedForBackward, Series
 from compiler.session import Session
 from compiler.snippet import Loaded
-from compiler.step import Measured, Saved, Step, Subject, measure, saved_by_compiled, saved_by_eager, subject_of
+from compiler.step import (
+    Measured,
+    Saved,
+    Step,
+    Subject,
+    measure,
+    saved_by_compiled,
+    saved_by_eager,
+    script_subject,
+    subject_of,
+)
 from compiler.text import Message, message
 from compiler.timeline import GeneratedCode, Origin, Origins, build, locate
+from compiler.torch_compat.compiles import current_compile
+from compiler.torch_compat.interpreter import interpreted
 from compiler.torch_compat.wrapper import dry
 
 STAGE = StageName.MEMORY
@@ -40,13 +52,12 @@ class _Dry:
     again: bool = False
 
 
-def dry_run(session: Session, loaded: Loaded, mode: Mode) -> None:
-    """The dry run of a declared snippet, after its calls were captured: emits the stage's events."""
-    dry_run_of(session, subject_of(loaded, mode))
-
-
-def dry_run_of(session: Session, subject: Subject | None) -> None:
-    """The dry run of a step (None: there is no call that could be repeated). A fault of it is the stage's failure."""
+def dry_run(session: Session, loaded: Loaded | None, mode: Mode) -> None:
+    """The dry run, after the calls were captured: emits the stage's events. Of a script (`loaded` None), the step is the first
+    call of something that it compiled (`session.first_call`). A fault of the dry run is the stage's failure."""
+    subject = (
+        subject_of(loaded, mode) if loaded is not None else script_subject(session.first_call, session.sources.main)
+    )
     session.emit(StageStarted(), stage=STAGE)
     if subject is None:
         session.emit(StageSkipped(reason=message("memory.no_step")), stage=STAGE)
@@ -69,8 +80,12 @@ def _dry_in_fork(session: Session, subject: Subject) -> _Dry:
     used: set[int] = set()
     swapped = 0
 
+    # A compile in here (other options than the script's, values that are not right) is not for the C++ compiler either.
+    hooks = interpreted(current_compile, session.modules.append)
+
     def swap() -> None:
         nonlocal swapped
+        used.clear()
         for index in range(swapped, len(session.modules)):
             module = session.modules[index]
             call = dry(module.code, getattr(module, "constants", {}), str(index))
@@ -78,14 +93,13 @@ def _dry_in_fork(session: Session, subject: Subject) -> _Dry:
         swapped = len(session.modules)
 
     captured = len(session.modules)
-    eager = saved_by_eager(Step(subject, subject.model)) if subject.training else None
-    step = Step(subject, torch.compile(subject.model, **subject.compile_kwargs))
-    swap()
-    used.clear()
-    measured = measure(step, file=subject.file, before=swap)
-    again = len(session.modules) > swapped
-    executed = frozenset(used)
-    compiled = saved_by_compiled(step) if subject.training else None
+    eager = saved_by_eager(Step(subject, subject.model)) if subject.backward else None
+    with hooks:
+        step = Step(subject, torch.compile(subject.model, **subject.compile_kwargs))
+        measured = measure(step, file=subject.file, before=swap)
+        again = len(session.modules) > swapped
+        executed = frozenset(used)
+        compiled = saved_by_compiled(step) if subject.backward else None
     codes = [(module.compile or "", module.graph, module.code) for module in session.modules[captured:]]
     return _Dry(measured, eager, compiled, executed, codes, again)
 
@@ -117,7 +131,7 @@ def _tell_dry(session: Session, subject: Subject, found: _Dry) -> None:
 
 def tell(session: Session, peaks: dict[str, int], saved: SavedForBackward, subject: Subject) -> None:
     """The stage's figures, what they let one find, and its end."""
-    notes = [message("memory.scenario_step")] if subject.scenario is not None else []
+    notes = [subject.note] if subject.note is not None else []
     payload = MemoryPayload(peaks=peaks, saved=saved, definition=message("memory.definition"), notes=notes)
     session.artifact(payload, kind="memory", name="memory", stage=STAGE)
     kept, eager = saved.kept_storages_bytes, saved.eager_storages_bytes

@@ -64,7 +64,11 @@ def forget_compiled() -> None:
 def cache_events() -> Iterator[list[CacheEvent]]:
     """Collect every look-up in the two caches until the context ends, in order."""
     found: list[CacheEvent] = []
-    load, prepare, save_error = FxGraphCache.load_with_key, FxGraphCache.prepare_key, AOTAutogradCache._handle_save_error
+    load, prepare, save_error = (
+        FxGraphCache.load_with_key,
+        FxGraphCache.prepare_key,
+        AOTAutogradCache._handle_save_error,
+    )
     trace = torch._logging.trace_structured
 
     @functools.wraps(load)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import ast
-import linecache
+import bisect
+import hashlib
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
 import torch
 from torch._inductor.async_compile import AsyncCompile
+from torch._inductor.codecache import PyCodeCache
 from torch._inductor.graph import GraphLowering
 from torch.utils._python_dispatch import _disable_current_modes
 
+from compiler.torch_compat.compiles import current_compile
+from compiler.torch_compat.hooks import replaced
 from compiler.torch_compat.profiler import mark
 
 Call = Callable[[list[Any]], Any]
@@ -25,7 +31,7 @@ _NEVER_RUN = {"get_args", "benchmark_compiled_module", "__init__", "recursively_
 class _Marked(ast.NodeTransformer):
     """Before each statement of a wrapper's functions, a call that says its line; after the last, that it was left."""
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:  # noqa: N802 - ast's name
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         if node.name in _NEVER_RUN:
             return node
         node.body = [ast.Try(body=self._body(node.body), handlers=[], orelse=[], finalbody=[_at(node, 0)])]
@@ -65,27 +71,31 @@ def marker(tag: str) -> Callable[[int], None]:
     return at
 
 
+def _nothing(*arguments: Any) -> None:
+    """A kernel that leaves its buffers as they are."""
+
+
+def _zeros(empty: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    def zeros(*arguments: Any) -> torch.Tensor:
+        with _disable_current_modes():
+            return empty(*arguments).zero_()
+
+    return zeros
+
+
 def dry(text: str, constants: dict[str, Any], tag: str) -> Call:
     """The wrapper's `call`, with every C++ kernel doing nothing and every buffer filled with zeros: it allocates, calls
     external kernels and releases as the real one does, and needs no C++ compiler. What is computed is not right."""
     guards = torch._C._dynamo.guards
     empty = guards._empty_strided_cpu
 
-    def zeros(*arguments: Any) -> torch.Tensor:
-        with _disable_current_modes():
-            made: torch.Tensor = empty(*arguments).zero_()
-        return made
-
-    def nothing(*arguments: Any) -> None:
-        return None
-
     def no_kernel(self: AsyncCompile, *arguments: Any, **options: Any) -> Callable[..., None]:
-        return nothing
+        return _nothing
 
     namespace: dict[str, Any] = {"__name__": f"aotscope_dry_{tag}", _AT: marker(tag), **constants}
     code = marked_code(text, f"<generated code {tag}>")
     kernels = AsyncCompile.cpp_pybinding, AsyncCompile.cpp
-    guards._empty_strided_cpu = zeros
+    guards._empty_strided_cpu = _zeros(empty)
     AsyncCompile.cpp_pybinding = AsyncCompile.cpp = no_kernel
     try:
         exec(code, namespace)
@@ -105,48 +115,41 @@ class Built:
     text: str
     module: ModuleType
 
+    def stack(self, line: int) -> str:
+        """The stack trace, as text, of the FX node that a line of the wrapper comes from; "" when there is none."""
+        lines, traces = PyCodeCache.linemaps.get(str(self.module.__file__)) or ((), ())
+        place = bisect.bisect_right(lines, line) - 1
+        return (traces[place] or "") if place >= 0 else ""
+
 
 @contextmanager
 def built_wrappers() -> Iterator[list[Built]]:
     """Collect every wrapper that Inductor builds until the context ends, in order."""
-    original = GraphLowering.compile_to_module
     found: list[Built] = []
 
-    def compile_to_module(self: GraphLowering) -> Any:
-        module = original(self)
-        text = "".join(linecache.getlines(module.__file__))
-        found.append(Built(_compile_id(), graph_name(self), text, module))
-        return module
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        def compile_to_module(self: GraphLowering) -> Any:
+            module = original(self)
+            text = Path(module.__file__).read_text(encoding="utf-8")
+            graph = "backward" if self.is_backward else "inference" if self.is_inference else "forward"
+            found.append(Built(current_compile() or "", graph, text, module))
+            return module
 
-    GraphLowering.compile_to_module = compile_to_module
-    try:
+        return compile_to_module
+
+    with replaced(GraphLowering, "compile_to_module", make):
         yield found
-    finally:
-        GraphLowering.compile_to_module = original
 
 
-def graph_name(graph: GraphLowering) -> str:
-    """forward, backward, or inference when there is no backward."""
-    if graph.is_backward:
-        return "backward"
-    return "inference" if graph.is_inference else "forward"
-
-
-def _compile_id() -> str:
-    current = torch._guards.CompileContext.current_compile_id()
-    return f"{current.frame_id}/{current.frame_compile_id}" if current is not None else ""
-
-
-def mark_lines(built: Built, tag: str) -> None:
-    """From now on this wrapper marks its lines, as the dry one does; its kernels stay as they are."""
-    marked = marked_code(built.text, str(built.module.__file__))
-    functions = {code.co_name: code for code in _function_codes(marked)}
-    vars(built.module)[_AT] = marker(tag)
+def mark_lines(built: Built, at: Callable[[int], None]) -> None:
+    """From now on this wrapper calls `at(line)` before each statement that it executes, and `at(0)` when it is left; its
+    kernels stay as they are."""
+    vars(built.module)[_AT] = at
     runner = getattr(built.module, "Runner", None)
-    for name, code in functions.items():
-        target = getattr(runner, name, None) if name == "call" and runner else getattr(built.module, name, None)
-        if target is not None and name not in _NEVER_RUN:
-            target.__code__ = code
+    for code in _function_codes(marked_code(built.text, str(built.module.__file__))):
+        if code.co_name not in _NEVER_RUN:
+            owner = runner if runner is not None and code.co_name == "call" else built.module
+            getattr(owner, code.co_name).__code__ = code
 
 
 def _function_codes(module: CodeType) -> Iterator[CodeType]:
@@ -156,3 +159,43 @@ def _function_codes(module: CodeType) -> Iterator[CodeType]:
                 yield from _function_codes(constant)
             else:
                 yield constant
+
+
+def make_dry(built: Built) -> None:
+    """Kernels that do nothing and zeros in every buffer, as `dry` has, put into a wrapper that was built. For a fork."""
+    names = vars(built.module)
+    for kernel in _KERNEL.findall(built.text):
+        names[kernel] = _nothing
+    if "empty_strided_cpu" in names:
+        names["empty_strided_cpu"] = _zeros(names["empty_strided_cpu"])
+
+
+_KERNEL = re.compile(r"^(\w+) = async_compile\.cpp", re.MULTILINE)
+_LAUNCH = re.compile(r"^(?:\w+ = )?(extern_kernels\.\w+|torch\.ops\.[\w.]+|\w+)\(")
+
+
+def kernel_lines(text: str) -> dict[int, str]:
+    """Line of a wrapper → the kernel that it launches, or the external call that it makes: the n-th of `extern_kernels.mm` is
+    `extern_kernels.mm#n`."""
+    own = set(_KERNEL.findall(text))
+    counts: dict[str, int] = {}
+    found: dict[int, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        match = _LAUNCH.match(line.strip()) if line.startswith(" ") else None
+        if match is None:
+            continue
+        name = match[1]
+        if name in own:
+            found[number] = name
+        elif name.startswith(("extern_kernels.", "torch.ops.")):
+            counts[name] = counts.get(name, 0) + 1
+            found[number] = f"{name}#{counts[name]}"
+    return found
+
+
+def code_digest(text: str) -> str:
+    """Equal for generated code that is equal but for the number that AOTAutograd gives the graph."""
+    return hashlib.sha256(_AOT_ID.sub("", text).encode()).hexdigest()
+
+
+_AOT_ID = re.compile(r"^# AOT ID: .*$", re.MULTILINE)
