@@ -1,0 +1,46 @@
+"""`GET /api/v1/runs/{id}/artifacts/{hash}`: one payload."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
+
+from compiler.text import message
+from server.context import Shared
+from server.errors import ApiError, ErrorBody
+
+router = APIRouter(tags=["runs"])
+
+
+@router.get(
+    "/api/v1/runs/{id}/artifacts/{hash}",
+    responses={
+        200: {"description": "The payload, cacheable for ever.", "content": {"application/json": {"example": {}}}},
+        304: {"description": "The client has it already."},
+        404: {"model": ErrorBody},
+    },
+)
+def artifact(
+    id: str,
+    hash: Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="sha256, as events name it.")],
+    request: Request,
+    shared: Shared,
+) -> Response:
+    """A payload that one of the run's events names. Its model is that of its `format` field."""
+    if not shared.runs.has_artifact(id, hash):
+        shared.run(id)
+        raise ApiError(404, message("server.artifact_absent", hash=hash))
+    headers = {
+        "etag": f'"{hash}"',
+        "cache-control": "public, max-age=31536000, immutable",
+        "vary": "accept-encoding",
+    }
+    if f'"{hash}"' in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    accepted = {part.split(";")[0].strip() for part in request.headers.get("accept-encoding", "").split(",")}
+    if "gzip" in accepted:
+        # As it lies on the disk.
+        data = shared.artifacts.path(hash).read_bytes()
+        return Response(data, media_type="application/json", headers=headers | {"content-encoding": "gzip"})
+    return Response(shared.artifacts.get(hash), media_type="application/json", headers=headers)

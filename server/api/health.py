@@ -1,0 +1,54 @@
+"""`GET /api/v1/health`: how the service is, and what is in force."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from compiler.text import Frozen, Message
+from server.context import Shared
+from server.sandbox import isolation
+from server.store.runs import QUEUED, RUNNING
+from server.versions import versions
+
+router = APIRouter(tags=["service"])
+
+
+class Health(Frozen):
+    """`state`: `ready` when a worker can start a run at once, `busy` when all are at work, `warming` while the first warms up,
+    `no_worker` when none lives. Runs are accepted in each of them, and wait."""
+
+    state: str
+    workers: list[dict[str, Any]]
+    queued: int
+    running: int
+    torch: str
+    aotscope: str
+    isolation: Message
+    limits: dict[str, int | float]
+
+
+_LIMITS = (
+    "capture_seconds", "run_seconds", "memory_bytes", "processes", "file_bytes", "output_bytes", "artifact_bytes",
+    "artifacts_bytes", "events", "queue", "body_bytes",
+)  # fmt: skip
+
+
+@router.get("/api/v1/health")
+def health(shared: Shared) -> Health:
+    """Workers, queue, versions, isolation and limits."""
+    workers = shared.executors.living()
+    states = {worker["state"] for worker in workers}
+    state = next((name for name in ("ready", "busy", "warming") if name in states), "no_worker")
+    torch = next((worker["engine"]["torch"] for worker in workers if worker["engine"]), versions()["torch"])
+    return Health(
+        state=state,
+        workers=workers,
+        queued=shared.runs.count(QUEUED),
+        running=shared.runs.count(RUNNING),
+        torch=torch,
+        aotscope=versions()["aotscope"],
+        isolation=isolation(),
+        limits={name: getattr(shared.settings, name) for name in _LIMITS},
+    )

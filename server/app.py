@@ -1,0 +1,104 @@
+"""The web application: the API, the pages, the static files. Never imports torch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse
+from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
+
+from server import errors
+from server.api import artifacts, events, examples, health, runs
+from server.context import Context
+from server.engine import Queue, migrate
+from server.examples import import_recordings
+from server.guard import Guard
+from server.pages import STATIC, docs, shell
+from server.settings import Settings
+from server.store.artifacts import Artifacts
+from server.store.executors import Executors
+from server.store.feed import Feeds
+from server.store.runs import Runs
+from server.versions import versions
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The application over a data folder and a database, which are created where they are missing."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        context = await asyncio.to_thread(_open, settings)
+        app.state.context = context
+        yield
+        await asyncio.to_thread(_close, context)
+
+    app = FastAPI(
+        title="aotscope",
+        version=versions()["aotscope"],
+        description="Submit a snippet, follow its events, fetch what each stage of torch.compile made.",
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        responses={422: {"model": errors.ErrorBody, "description": "The request is not valid."}},
+    )
+    app.add_middleware(Guard, body_bytes=settings.body_bytes)
+    app.add_exception_handler(errors.ApiError, errors.on_api_error)
+    app.add_exception_handler(RequestValidationError, errors.on_invalid)
+    app.add_exception_handler(HTTPException, errors.on_http)
+    app.add_exception_handler(Exception, errors.on_fault)
+    for module in (runs, events, artifacts, examples, health):
+        app.include_router(module.router)
+    app.mount("/static", StaticFiles(directory=STATIC, check_dir=False), name="static")
+    _add_pages(app)
+    return app
+
+
+def _open(settings: Settings) -> Context:
+    migrate(settings.url)
+    store = Runs(settings.url)
+    context = Context(
+        settings=settings,
+        runs=store,
+        artifacts=Artifacts(settings.folder / "artifacts"),
+        feeds=Feeds(store, settings.follow_seconds),
+        queue=Queue(store, settings.queue),
+        executors=Executors(store.engine, settings.dead_seconds),
+    )
+    import_recordings(store, context.artifacts)
+    return context
+
+
+def _close(context: Context) -> None:
+    context.queue.close()
+    context.runs.close()
+
+
+def _add_pages(app: FastAPI) -> None:
+    @app.get("/", response_class=HTMLResponse, include_in_schema=False)
+    def new_run() -> str:
+        return shell("page", "", "aotscope")
+
+    @app.get("/r/{id}", response_class=HTMLResponse, include_in_schema=False)
+    def permalink(id: str, request: Request) -> HTMLResponse:
+        return _of_run(request, "page", id)
+
+    @app.get("/embed/{id}", response_class=HTMLResponse, include_in_schema=False)
+    def embedded(id: str, request: Request) -> HTMLResponse:
+        return _of_run(request, "embed", id)
+
+    @app.get("/api/docs", response_class=HTMLResponse, include_in_schema=False)
+    def documentation() -> str:
+        return docs(app.openapi())
+
+
+def _of_run(request: Request, view: str, id: str) -> HTMLResponse:
+    """The shell for a run; the front end says it when there is no such run."""
+    context: Context = request.app.state.context
+    status = 200 if context.runs.state(id) else 404
+    return HTMLResponse(shell(view, id, f"aotscope {id}"), status)

@@ -1,0 +1,134 @@
+"""The command line: `aotscope serve`, `worker`, `run`, `examples`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from compiler.events import Mode, Options, StageName
+from compiler.text import render
+from server.settings import Settings, load
+
+app = typer.Typer(
+    help="A visual compiler explorer for torch.compile.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+WRONG_USAGE = 2
+
+Data = Annotated[Path | None, typer.Option(help="Folder of the database and the artifacts.", show_default=False)]
+
+
+def _settings(**overrides: str | int | None) -> Settings:
+    try:
+        return load(None, **overrides)
+    except ValueError as fault:
+        raise _stop(str(fault)) from None
+
+
+def _stop(sentence: str, code: int = WRONG_USAGE) -> typer.Exit:
+    Console(stderr=True).print(Text(sentence), style="bold red")
+    return typer.Exit(code)
+
+
+@app.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Loopback address to listen on.", show_default=False)] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on.", show_default=False)] = None,
+    no_worker: Annotated[bool, typer.Option("--no-worker", help="Serve only; workers are started elsewhere.")] = False,
+    data: Data = None,
+) -> None:
+    """Start the explorer and its worker."""
+    from server import serve as serving
+    from server.sandbox import isolation
+
+    settings = _settings(host=host, port=port, data=None if data is None else str(data))
+    try:
+        listener = serving.open_socket(settings)
+    except serving.CannotServeError as fault:
+        raise _stop(render(fault.cause), 1) from None
+    name = f"[{settings.host}]" if ":" in settings.host else settings.host
+    console = Console(stderr=True)
+    console.print(Text.assemble("aotscope is on ", (f"http://{name}:{listener.getsockname()[1]}", "bold")))
+    console.print(Text(f"Isolation. {render(isolation())}", style="dim"))
+    serving.serve(settings, listener, worker=not no_worker)
+
+
+@app.command()
+def worker(
+    data: Data = None,
+    lifeline: Annotated[int | None, typer.Option(hidden=True)] = None,
+) -> None:
+    """Take runs from the queue and run them."""
+    from server.worker.agent import main as work
+
+    work(_settings(data=None if data is None else str(data)), lifeline)
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(help="The snippet. It runs in its own folder.", show_default=False)],
+    target: Annotated[str, typer.Option(help="What the code is compiled for: cpu.")] = "cpu",
+    mode: Annotated[Mode, typer.Option(help="auto: training when anything requires grad, else inference.")] = Mode.AUTO,
+    native: Annotated[bool, typer.Option(help="Compile with the C++ compiler, run, time and compare.")] = True,
+    until: Annotated[StageName | None, typer.Option(help="The last stage to show.", show_default=False)] = None,
+    json: Annotated[
+        str | None, typer.Option(metavar="PATH|-", help="Write the run as one JSON document.", show_default=False)
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the run as one HTML file.", show_default=False)] = None,
+) -> None:
+    """Explore a file. Exit code: 0; 1 when it could not be run; 2 for wrong usage; 130 when cancelled."""
+    from server import local
+
+    if target != "cpu":
+        raise typer.BadParameter(f"{target!r} is not one of: cpu.", param_hint="--target")
+    options = Options(target="cpu", mode=mode, native=native, until=until)
+    try:
+        raise typer.Exit(local.run_file(file, options, _settings(), json=json, html=html))
+    except local.UnusableError as fault:
+        raise _stop(render(fault.cause)) from None
+
+
+@app.command()
+def examples() -> None:
+    """List the examples."""
+    from server.examples import FOLDER
+    from server.examples import examples as gallery
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("file", no_wrap=True)
+    table.add_column("shows")
+    for example in gallery():
+        table.add_row(Text(str(FOLDER / f"{example.name}.py")), Text(f"{example.title}. {example.description}"))
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+@app.command(hidden=True)
+def record(
+    file: Annotated[Path, typer.Argument(show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the recording goes (gzip).")],
+) -> None:
+    """Run an example as the server would, and write its recording."""
+    from server import local
+
+    try:
+        raise typer.Exit(local.record_example(file, output, _settings()))
+    except local.UnusableError as fault:
+        raise _stop(render(fault.cause)) from None
+
+
+def main() -> None:
+    """The entry point."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""What the API's handlers share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from compiler.text import message
+from server.engine import Queue
+from server.errors import ApiError
+from server.settings import Settings
+from server.store.artifacts import Artifacts
+from server.store.executors import Executors
+from server.store.feed import Feeds
+from server.store.runs import Run, Runs
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    settings: Settings
+    runs: Runs
+    artifacts: Artifacts
+    feeds: Feeds
+    queue: Queue
+    executors: Executors
+
+    def run(self, run: str) -> Run:
+        """The run's row. Raises ApiError 404."""
+        found = self.runs.get(run)
+        if found is None:
+            raise ApiError(404, message("server.run_unknown", id=run[:100]))
+        return found
+
+
+def _context(request: Request) -> Context:
+    context: Context = request.app.state.context
+    return context
+
+
+Shared = Annotated[Context, Depends(_context)]

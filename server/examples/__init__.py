@@ -1,0 +1,67 @@
+"""The gallery: snippets in this folder, and recordings of their runs in `recorded/`.
+
+A snippet's docstring is its title (first line) and its description (the rest).
+"""
+
+from __future__ import annotations
+
+import ast
+import gzip
+from functools import cache
+from pathlib import Path
+
+from compiler.text import Frozen
+from server.recording import Recording, load
+from server.store.artifacts import Artifacts
+from server.store.runs import Runs
+
+FOLDER = Path(__file__).parent
+
+
+class Example(Frozen):
+    """`source` is without the docstring; `run` the id of its recorded run, if there is one."""
+
+    name: str
+    title: str
+    description: str
+    source: str
+    run: str | None = None
+
+
+def parse(name: str, text: str) -> Example:
+    """An example from the text of its file. Raises ValueError when it has no docstring."""
+    module = ast.parse(text)
+    docstring = ast.get_docstring(module)
+    if docstring is None:
+        raise ValueError(f"the example {name} has no docstring")
+    title, _, description = docstring.partition("\n")
+    end = module.body[0].end_lineno or 1
+    source = "".join(text.splitlines(keepends=True)[end:]).lstrip("\n")
+    return Example(name=name, title=title.strip(), description=" ".join(description.split()), source=source)
+
+
+@cache
+def examples(folder: Path = FOLDER) -> tuple[Example, ...]:
+    """All of them, by name."""
+    files = sorted(file for file in folder.glob("*.py") if file.name != "__init__.py")
+    return tuple(parse(file.stem, file.read_text(encoding="utf-8")) for file in files)
+
+
+def recorded_id(name: str) -> str:
+    """The id under which an example's recording is served."""
+    return f"example-{name.replace('_', '-')}"
+
+
+def read_recording(file: Path) -> Recording:
+    return Recording.model_validate_json(gzip.decompress(file.read_bytes()))
+
+
+def import_recordings(runs: Runs, artifacts: Artifacts, folder: Path = FOLDER / "recorded") -> list[str]:
+    """Put every recording into the store under its example's id, where it is absent or another one. Returns the ids put."""
+    done = []
+    for file in sorted(folder.glob("*.json.gz")):
+        id = recorded_id(file.name.removesuffix(".json.gz"))
+        recording = read_recording(file)
+        if load(runs, artifacts, recording, id):
+            done.append(id)
+    return done

@@ -1,0 +1,132 @@
+"""A run without a server: the user's own file, in a limited child, with live progress."""
+
+from __future__ import annotations
+
+import gzip
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+from rich.console import Console
+
+from compiler.errors import AotscopeError
+from compiler.events import ArtifactRef, Event, Options, RunRequest, dump_event
+from compiler.text import message
+from server.document import document
+from server.examples import parse
+from server.pages import NotBuiltError, require_front_end
+from server.progress import Progress
+from server.recording import RecordedRun, Recording
+from server.report import report
+from server.sandbox.launcher import Launcher
+from server.sandbox.supervisor import Script, Supervisor, Terminal
+from server.settings import Settings
+from server.store.runs import new_id
+
+EXIT_CODES = {"finished": 0, "failed": 1, "timed_out": 1, "lost": 1, "cancelled": 130}
+_LONGEST_SOURCE = 200_000
+
+
+class UnusableError(AotscopeError):
+    """The file or a destination cannot be used: wrong usage."""
+
+
+class Memory:
+    """Keeps a run in memory, and passes its events on."""
+
+    def __init__(self, show: Callable[[Event], None]) -> None:
+        self._show = show
+        self.log: list[Event] = []
+        self.payloads: dict[str, bytes] = {}
+
+    def artifact(self, ref: ArtifactRef, payload: bytes) -> None:
+        self.payloads[ref.hash] = payload
+
+    def events(self, events: Sequence[Event]) -> None:
+        self.log += events
+        for event in events:
+            self._show(event)
+
+
+def run_file(file: Path, options: Options, settings: Settings, *, json: str | None, html: Path | None) -> int:
+    """Run a file and write what was asked for; the exit code. Raises UnusableError."""
+    request = RunRequest(source=_read(file), options=options)
+    console = Console(stderr=True, highlight=False)
+    path = file.resolve()
+    # Fails before the run, not after it.
+    for destination in (None if json in (None, "-") else Path(str(json)), html):
+        if destination is not None and not destination.absolute().parent.is_dir():
+            raise UnusableError(message("server.no_folder", file=str(destination)))
+    if html is not None:
+        try:
+            require_front_end()
+        except NotBuiltError as fault:
+            raise UnusableError(fault.cause) from None
+    progress = Progress(console, printed=sys.stderr if json == "-" else sys.stdout)
+    recording, terminal = _explore(request, settings, progress, Script(str(path), str(path.parent)), warm=False)
+    if json == "-":
+        sys.stdout.buffer.write(_pretty(document(recording)))
+        sys.stdout.buffer.flush()
+    elif json is not None:
+        Path(json).write_bytes(_pretty(document(recording)))
+    if html is not None:
+        html.write_text(report(recording), encoding="utf-8")
+    return EXIT_CODES[terminal.type]
+
+
+def record_example(file: Path, output: Path, settings: Settings) -> int:
+    """Run an example as the server runs a pasted snippet, and write its recording; the exit code."""
+    source = parse(file.stem, _read(file)).source
+    progress = Progress(Console(stderr=True, highlight=False), printed=sys.stderr)
+    recording, terminal = _explore(RunRequest(source=source), settings, progress, None, warm=True)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_bytes(gzip.compress(recording.model_dump_json().encode(), compresslevel=9, mtime=0))
+    return EXIT_CODES[terminal.type]
+
+
+def _read(file: Path) -> str:
+    try:
+        source = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise UnusableError(message("server.file_unreadable", file=str(file), error=str(fault))) from fault
+    if len(source) > _LONGEST_SOURCE:
+        raise UnusableError(message("server.file_too_long", file=str(file), limit=_LONGEST_SOURCE))
+    return source
+
+
+def _pretty(value: dict[str, Any]) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n"
+
+
+def _explore(
+    request: RunRequest, settings: Settings, progress: Progress, script: Script | None, *, warm: bool
+) -> tuple[Recording, Terminal]:
+    run, created = new_id(), time.time()
+    memory = Memory(progress.show)
+    launcher = Launcher(settings.child, warm=warm, own=script is not None)
+    interrupted = False
+
+    def interrupt(_number: int, _frame: object) -> None:
+        nonlocal interrupted
+        interrupted = True
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        with progress.live():
+            if script is not None:
+                progress.note(message("server.not_isolated"))
+            supervisor = Supervisor(run, request, launcher, memory, settings, lambda: interrupted, script)
+            terminal = supervisor.run()
+    finally:
+        signal.signal(signal.SIGINT, before)
+        launcher.close()
+    recording = Recording(
+        run=RecordedRun(id=run, request=request, created=created),
+        events=[dump_event(event) for event in memory.log],
+        artifacts={digest: orjson.loads(payload) for digest, payload in memory.payloads.items()},
+    )
+    return recording, terminal

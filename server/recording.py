@@ -1,0 +1,85 @@
+"""A whole run as one value, `recording/1`: for the one-file page, the gallery, and what else travels without a server."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Literal
+
+import orjson
+from pydantic_core import to_json
+
+from compiler.events import Event, RunRequest, dump_event, load_event
+from compiler.text import Frozen
+from server.store.artifacts import Artifacts
+from server.store.runs import Run, Runs, request_key
+from server.versions import versions
+
+
+class RecordedRun(Frozen):
+    """`created` is in seconds since 1970."""
+
+    id: str
+    request: RunRequest
+    created: float
+
+
+class Recording(Frozen):
+    """`events` are flat, as they are streamed; `artifacts` maps hash → decoded payload."""
+
+    format: Literal["recording/1"] = "recording/1"
+    run: RecordedRun
+    events: list[dict[str, Any]]
+    artifacts: dict[str, dict[str, Any]]
+
+    def parsed(self) -> list[Event]:
+        return [load_event(event) for event in self.events]
+
+
+def record(runs: Runs, artifacts: Artifacts, run: Run) -> Recording:
+    """What the store has of a run."""
+    return Recording(
+        run=RecordedRun(id=run.id, request=run.request, created=run.created),
+        events=[orjson.loads(body) for _seq, body in runs.events(run.id)],
+        artifacts={digest: orjson.loads(artifacts.get(digest)) for digest in runs.artifacts(run.id)},
+    )
+
+
+def load(runs: Runs, artifacts: Artifacts, recording: Recording, id: str) -> bool:
+    """Put a recording into the store as the run `id`. False when the same one is there already.
+    Raises ValueError when a payload is not the one that its hash names."""
+    events = [event.model_copy(update={"run": id}) for event in recording.parsed()]
+    known = runs.get(id)
+    if (
+        known is not None
+        and known.created == recording.run.created
+        and [body for _seq, body in runs.events(id)] == [orjson.dumps(dump_event(event)).decode() for event in events]
+    ):
+        return False
+    for digest, payload in recording.artifacts.items():
+        artifacts.put(digest, encode_payload(payload, digest))
+    request = recording.run.request
+    row = Run(
+        id=id,
+        request=request,
+        request_key=request_key(request, versions()),
+        state="running",
+        created=recording.run.created,
+        started=recording.run.created,
+        ended=None,
+        executor=None,
+        cancel_requested=False,
+        last_seq=0,
+        engine=None,
+        summary=None,
+        terminal=None,
+    )
+    runs.replace(row, events, list(recording.artifacts))
+    return True
+
+
+def encode_payload(payload: dict[str, Any], digest: str) -> bytes:
+    """The bytes whose sha256 is `digest`: compact JSON as pydantic writes it. Raises ValueError when they are not."""
+    data = to_json(payload)
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise ValueError(f"a recorded {payload.get('format')} is not the payload that its hash names")
+    return data

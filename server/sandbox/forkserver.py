@@ -1,0 +1,144 @@
+"""The warmed parent: `python -m server.sandbox.forkserver FD`, where FD is a stream socket to its owner.
+
+It imports torch through the compiler, warms it up, and then forks a warden (which forks the child) for every request. It
+has one thread, an environment without secrets, and ends when its owner does.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from compiler.events import Engine
+from server.sandbox.limits import EVENTS_FD
+from server.sandbox.processes import LINUX, adopt_orphans, descendants, end_tree
+from server.sandbox.protocol import Configuration, PhaseRequest, Ready
+from server.sandbox.warden import watch
+
+DESCRIPTORS = 5
+_MESSAGE_BYTES = 1 << 16
+
+
+def _warm(configuration: Configuration) -> Ready:
+    """Import what a child needs, so that its forks find it there."""
+    began = time.monotonic()
+    engine: Engine | None = None
+    if not configuration.spawn:
+        importlib.import_module(configuration.child)
+        package = configuration.child.rpartition(".")[0]
+        warm = importlib.import_module(f"{package}.warm")
+        if configuration.warm:
+            warm.warm_up()
+        engine = warm.engine()
+        # What is here now is never garbage: keeps the collector from writing to (and so copying) shared pages.
+        gc.collect()
+        gc.freeze()
+    threads = len(os.listdir("/proc/self/task")) if LINUX else 1
+    return Ready(engine=engine, threads=threads, seconds=round(time.monotonic() - began, 3))
+
+
+def _request(descriptor: int) -> str:
+    with os.fdopen(descriptor, "rb") as file:
+        file.seek(0)
+        return file.read().decode()
+
+
+def serve(control: socket.socket, configuration: Configuration) -> None:
+    """Answer requests until the owner closes its end."""
+    adopt_orphans()
+    wardens: set[int] = set()
+    while True:
+        try:
+            message, descriptors, _flags, _address = socket.recv_fds(control, _MESSAGE_BYTES, DESCRIPTORS)
+        except TimeoutError:
+            _reap(wardens)
+            continue
+        if not message:
+            return
+        _reap(wardens)
+        pid = os.fork()
+        if pid == 0:
+            control.close()
+            _be_warden(configuration, message, descriptors)
+        wardens.add(pid)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        control.sendall(b"+")
+
+
+def _be_warden(configuration: Configuration, message: bytes, descriptors: list[int]) -> None:
+    try:
+        request = PhaseRequest.model_validate_json(message)
+        request_file, events, stdout, stderr, control = descriptors
+        text = _request(request_file)
+
+        def run(phase: PhaseRequest, scratch: Path) -> None:
+            if configuration.spawn:
+                _spawn(configuration, text, phase)
+            else:
+                module = importlib.import_module(configuration.child)
+                module.run_child(text, EVENTS_FD, phase.phase, phase.path, phase.root)
+
+        watch(request, configuration.scratch, (events, stdout, stderr), socket.socket(fileno=control), run)
+    finally:
+        os._exit(1)
+
+
+def _spawn(configuration: Configuration, text: str, phase: PhaseRequest) -> None:
+    """The same in a fresh interpreter. Untested outside Linux."""
+    arguments = [phase.phase, phase.path or "", phase.root or ""]
+    done = subprocess.run(
+        [sys.executable, "-m", configuration.child, *arguments],
+        input=text.encode(),
+        pass_fds=[EVENTS_FD],
+        check=False,
+    )
+    if done.returncode < 0:
+        os.kill(os.getpid(), -done.returncode)
+    os._exit(done.returncode)
+
+
+def _reap(wardens: set[int]) -> None:
+    """Collect ended wardens; when one was killed, end what it watched, which is now ours."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not pid:
+            return
+        if pid in wardens:
+            wardens.discard(pid)
+            if status != 0:
+                alive = {below for warden in wardens for below in (warden, *descendants(warden))}
+                for orphan in set(descendants(os.getpid())) - alive:
+                    os.kill(orphan, signal.SIGKILL)
+
+
+def main() -> None:
+    control = socket.socket(fileno=int(sys.argv[1]))
+    configuration = Configuration.model_validate_json(sys.argv[2])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.dont_write_bytecode = True
+    try:
+        ready = _warm(configuration)
+    except Exception as fault:
+        control.sendall(Ready(seconds=0, error=f"{type(fault).__name__}: {fault}").model_dump_json().encode() + b"\n")
+        raise
+    control.sendall(ready.model_dump_json().encode() + b"\n")
+    control.settimeout(0.5)
+    serve(control, configuration)
+    end_tree(os.getpid())
+    shutil.rmtree(configuration.scratch, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

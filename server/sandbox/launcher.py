@@ -1,0 +1,165 @@
+"""The owner's side of the fork server: start it, ask it for children, start it again when it dies."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+
+from compiler.events import Engine, RunRequest
+from compiler.text import Message, message
+from server.sandbox.limits import parent_environment
+from server.sandbox.protocol import Configuration, PhaseRequest, Ready
+
+_START_SECONDS = 600.0
+
+
+class ForkServerError(Exception):
+    """It could not be started, or died at once; `cause` says why."""
+
+    def __init__(self, cause: Message) -> None:
+        super().__init__(cause.key)
+        self.cause = cause
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """Our ends of one child's channels. `control` ends the child when it is closed or written to, and carries the verdict."""
+
+    events: int
+    stdout: int
+    stderr: int
+    control: socket.socket
+
+    def stop(self) -> None:
+        with contextlib.suppress(OSError):
+            self.control.sendall(b"stop")
+
+    def close(self) -> None:
+        for descriptor in (self.events, self.stdout, self.stderr):
+            os.close(descriptor)
+        self.control.close()
+
+
+class Launcher:
+    """One fork server, started at the first need (or by `ready`), and again when it has died. Safe for several threads."""
+
+    def __init__(self, child: str, *, warm: bool, own: bool = False) -> None:
+        """`own`: the snippet is the user's own, and sees the user's whole environment."""
+        self._child = child
+        self._warm = warm
+        self._own = own
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._ready: Ready | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    def ready(self) -> Engine | None:
+        """Wait until children can be forked. Raises ForkServerError."""
+        with self._lock:
+            return self._start().engine
+
+    def start(self, request: RunRequest, phase: PhaseRequest) -> Child:
+        """A child for a phase. Raises ForkServerError."""
+        with self._lock:
+            self._start()
+            try:
+                return self._ask(request, phase)
+            except OSError:
+                # It died since the last child: start it once more.
+                self._stop()
+                self._start()
+            try:
+                return self._ask(request, phase)
+            except OSError as fault:
+                raise ForkServerError(message("server.fork_server_failed", error=str(fault))) from fault
+
+    def close(self) -> None:
+        with self._lock:
+            self._stop()
+
+    def _start(self) -> Ready:
+        if self._process is not None and self._process.poll() is not None:
+            self._stop()
+        if self._ready is not None:
+            return self._ready
+        ours, theirs = socket.socketpair()
+        scratch = tempfile.mkdtemp(prefix="aotscope-")
+        configuration = Configuration(
+            child=self._child, warm=self._warm, spawn=sys.platform == "darwin", scratch=scratch
+        )
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "server.sandbox.forkserver", str(theirs.fileno()), configuration.model_dump_json()],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=2,
+            env=parent_environment(whole=self._own),
+            # A Ctrl-C at the terminal is ours to handle.
+            start_new_session=True,
+        )
+        theirs.close()
+        self._socket = ours
+        ours.settimeout(_START_SECONDS)
+        ready = self._first_message(ours)
+        if ready.error:
+            self._stop()
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise ForkServerError(message("server.fork_server_failed", error=ready.error))
+        self._ready = ready
+        return ready
+
+    def _first_message(self, ours: socket.socket) -> Ready:
+        data = b""
+        with contextlib.suppress(OSError):
+            while not data.endswith(b"\n"):
+                part = ours.recv(1 << 16)
+                if not part:
+                    break
+                data += part
+        if not data.endswith(b"\n"):
+            return Ready(seconds=0, error="it ended while it was warming up")
+        return Ready.model_validate_json(data)
+
+    def _ask(self, request: RunRequest, phase: PhaseRequest) -> Child:
+        assert self._socket is not None
+        pipes = [os.pipe() for _ in range(3)]
+        ours, theirs = socket.socketpair()
+        child = Child(pipes[0][0], pipes[1][0], pipes[2][0], ours)
+        try:
+            with tempfile.TemporaryFile() as file:
+                file.write(request.model_dump_json().encode())
+                file.flush()
+                passed = [file.fileno(), *(pipe[1] for pipe in pipes), theirs.fileno()]
+                socket.send_fds(self._socket, [phase.model_dump_json().encode()], passed)
+                if self._socket.recv(1) != b"+":
+                    raise ConnectionError("the fork server has ended")
+        except OSError:
+            child.close()
+            raise
+        finally:
+            for pipe in pipes:
+                os.close(pipe[1])
+            theirs.close()
+        return child
+
+    def _stop(self) -> None:
+        """End the fork server, and with it everything that it has forked."""
+        if self._socket is not None:
+            self._socket.close()
+        if self._process is not None:
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._process = self._socket = self._ready = None

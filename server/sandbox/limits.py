@@ -1,0 +1,85 @@
+"""What a forked child does to itself before it runs the snippet."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TextIO
+
+from server.sandbox.processes import LINUX, die_with_parent, tasks_of_user
+from server.sandbox.protocol import PhaseRequest
+
+EVENTS_FD = 3
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "HOME", "VIRTUAL_ENV", "PYTHONPATH")
+_ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+}
+
+
+def parent_environment(whole: bool) -> dict[str, str]:
+    """The fork server's environment: nothing that a snippet should not read, unless the snippet is the user's own."""
+    kept = dict(os.environ) if whole else {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    # One thread: a pool of OpenMP threads does not survive a fork, and its child would hang.
+    return kept | _ONE_THREAD
+
+
+def _environment(scratch: Path, own: bool) -> Mapping[str, str]:
+    places = {
+        "TMPDIR": str(scratch),
+        "TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"),
+        "TRITON_CACHE_DIR": str(scratch / "triton"),
+    }
+    return places if own else places | {"HOME": str(scratch), "USER": "snippet", "LOGNAME": "snippet"}
+
+
+def _limit(name: str, value: int) -> None:
+    """Lower a limit, never above the one in force."""
+    kind = getattr(resource, name)
+    hard = resource.getrlimit(kind)[1]
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(kind, (value, value))
+
+
+def _address_space() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+
+
+def _stream(descriptor: int) -> TextIO:
+    return open(descriptor, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
+def confine(request: PhaseRequest, scratch: Path, parent: int, events: int, stdout: int, stderr: int) -> None:
+    """Make this process the child of one phase: its own session, its pipes and no other descriptor, its scratch, its limits.
+    The events' pipe becomes `EVENTS_FD`."""
+    os.setsid()
+    die_with_parent(parent)
+    os.dup2(stdout, 1)
+    os.dup2(stderr, 2)
+    os.dup2(events, EVENTS_FD)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.closerange(EVENTS_FD + 1, 65536)
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(name, signal.SIG_DFL)
+    os.environ.update(_environment(scratch, own=request.root is not None))
+    tempfile.tempdir = None
+    os.chdir(request.root or scratch)
+    # The parent's streams may be of a file, and hold what a pipe has not.
+    sys.stdout, sys.stderr = _stream(1), _stream(2)
+    limits = request.limits
+    _limit("RLIMIT_CORE", 0)
+    _limit("RLIMIT_FSIZE", limits.file_bytes)
+    _limit("RLIMIT_CPU", int(limits.wall_seconds) + 5)
+    if LINUX:
+        _limit("RLIMIT_AS", _address_space() + limits.memory_bytes)
+        # It counts everything of the user, and does not bind root; the warden counts the tree.
+        _limit("RLIMIT_NPROC", tasks_of_user(os.geteuid()) + limits.processes)

@@ -1,0 +1,61 @@
+"""What the supervisor and the fork server say to each other."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from compiler.events import Engine
+from compiler.text import Frozen
+
+Phase = Literal["capture", "native"]
+
+
+class PhaseLimits(Frozen):
+    wall_seconds: float
+    memory_bytes: int
+    processes: int
+    file_bytes: int
+
+
+class PhaseRequest(Frozen):
+    """One phase to run. Five descriptors travel with it, in this order: the run's request as JSON (a file), the pipe of
+    the events, stdout, stderr, and the warden's control socket. `path` and `root` are the user's own file and its folder
+    (command line); without them the child lives in its scratch."""
+
+    phase: Phase
+    path: str | None = None
+    root: str | None = None
+    limits: PhaseLimits
+
+
+class Configuration(Frozen):
+    """How a fork server starts. `spawn` leaves torch to a fresh interpreter for each phase, where a fork is not safe."""
+
+    child: str
+    warm: bool
+    spawn: bool = False
+    scratch: str
+
+
+class Ready(Frozen):
+    """The fork server's first message. `threads` must be 1, else no fork of it is safe."""
+
+    engine: Engine | None = None
+    threads: int = 1
+    seconds: float = Field(ge=0, description="Spent on imports and warm-up.")
+    error: str = ""
+
+
+class Verdict(Frozen):
+    """The warden's last message. `exit` is the child's exit code, or minus the signal that ended it. `reason` says why the warden
+    ended it, null when it ended by itself."""
+
+    reason: Literal["wall", "memory", "processes", "stopped", "orphaned"] | None = None
+    exit: int
+    peak_bytes: int = 0
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    strays: int = 0
+    clean: bool = True

@@ -1,0 +1,176 @@
+"""The worker process: `aotscope worker`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from compiler.events import ArtifactRef, Engine, Event, Lost
+from compiler.text import message
+from server.engine import WorkerLoop, migrate
+from server.sandbox.launcher import ForkServerError, Launcher
+from server.sandbox.supervisor import Supervisor
+from server.settings import Settings
+from server.store.artifacts import Artifacts
+from server.store.executors import Executors
+from server.store.runs import RUNNING, FencedError, Runs
+
+_CANCEL_LOOK_SECONDS = 0.15
+_STOP_SECONDS = 5
+
+
+class _StoppedError(Exception):
+    """The worker is being stopped."""
+
+
+class StoreRecorder:
+    """Writes one run to the store, as one executor."""
+
+    def __init__(self, runs: Runs, artifacts: Artifacts, run: str, executor: str) -> None:
+        self._runs = runs
+        self._artifacts = artifacts
+        self._run = run
+        self._executor = executor
+        self._fresh: list[str] = []
+
+    def artifact(self, ref: ArtifactRef, payload: bytes) -> None:
+        self._artifacts.put(ref.hash, payload)
+        self._fresh.append(ref.hash)
+
+    def events(self, events: Sequence[Event]) -> None:
+        fresh, self._fresh = self._fresh, []
+        self._runs.append(self._run, self._executor, events, fresh)
+
+
+class Agent:
+    """One worker: a queue's loop, a fork server, and the runs in progress."""
+
+    def __init__(self, settings: Settings) -> None:
+        migrate(settings.url)
+        self._settings = settings
+        self._runs = Runs(settings.url)
+        self._artifacts = Artifacts(settings.folder / "artifacts")
+        self._launcher = Launcher(settings.child, warm=True)
+        self._executors = Executors(self._runs.engine, settings.dead_seconds)
+        self._stopping = threading.Event()
+        self._engine: Engine | None = None
+        self._busy = 0
+        self._busy_lock = threading.Lock()
+        self._loop = WorkerLoop(
+            self._runs,
+            self._executors,
+            url=settings.url,
+            concurrency=settings.concurrency,
+            poll_seconds=settings.queue_poll_seconds,
+            execute=self._execute,
+        )
+
+    def run(self) -> None:
+        """Work until `stop`."""
+        threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
+        # The dead first: what they left must not wait for a place in the queue.
+        self._executors.beat(self._loop.id, self._status())
+        self._loop.start()
+        self._loop.tend(self._stopping, self._settings.heartbeat_seconds, self._status)
+        self._loop.stop(_STOP_SECONDS)
+        self._launcher.close()
+        self._runs.close()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def _warm_up(self) -> None:
+        try:
+            self._engine = self._launcher.ready()
+        except ForkServerError as fault:
+            print(f"aotscope worker: {fault.cause.params.get('error', fault.cause.key)}", flush=True)
+
+    def _status(self) -> dict[str, Any]:
+        state = "warming" if self._engine is None else "busy" if self._busy else "ready"
+        return {
+            "state": state,
+            "pid": os.getpid(),
+            "running": self._busy,
+            "concurrency": self._settings.concurrency,
+            "engine": None if self._engine is None else self._engine.model_dump(mode="json"),
+        }
+
+    def _execute(self, run: str, executor: str) -> None:
+        """One run, from the queue to its terminal event. A run that somebody began before is not run again."""
+        try:
+            # Before the run begins: until children can be forked it waits, and says so.
+            self._engine = self._launcher.ready()
+        except ForkServerError as fault:
+            if self._runs.begin(run, executor):
+                self._runs.end(run, Lost(cause=fault.cause), (RUNNING,), executor)
+            return
+        if not self._runs.begin(run, executor):
+            self._runs.end(run, Lost(cause=message("server.worker_died")), (RUNNING,))
+            return
+        row = self._runs.get(run)
+        assert row is not None
+        with self._busy_lock:
+            self._busy += 1
+        try:
+            Supervisor(
+                run,
+                row.request,
+                self._launcher,
+                StoreRecorder(self._runs, self._artifacts, run, executor),
+                self._settings,
+                self._cancel_asked(run),
+            ).run()
+        except _StoppedError:
+            self._runs.end(run, Lost(cause=message("server.worker_stopped")), (RUNNING,), executor)
+        except FencedError:
+            # Somebody ended the run in our place: there is nothing left to say.
+            return
+        except Exception as fault:
+            self._runs.end(
+                run,
+                Lost(cause=message("server.worker_fault", error=f"{type(fault).__name__}: {fault}")),
+                (RUNNING,),
+                executor,
+            )
+            raise
+        finally:
+            with self._busy_lock:
+                self._busy -= 1
+
+    def _cancel_asked(self, run: str) -> Any:
+        looked = 0.0
+
+        def asked() -> bool:
+            nonlocal looked
+            if self._stopping.is_set():
+                raise _StoppedError
+            if time.monotonic() - looked < _CANCEL_LOOK_SECONDS:
+                return False
+            looked = time.monotonic()
+            return self._runs.cancel_requested(run)
+
+        return asked
+
+
+def end_with(lifeline: int) -> None:
+    """End this process at once when the other end of a pipe is closed: whoever started it is gone."""
+
+    def wait() -> None:
+        os.read(lifeline, 1)
+        os._exit(1)
+
+    threading.Thread(target=wait, name="lifeline", daemon=True).start()
+
+
+def main(settings: Settings, lifeline: int | None) -> None:
+    """Run a worker until SIGTERM or SIGINT, or until whoever holds the lifeline's other end dies."""
+    if lifeline is not None:
+        end_with(lifeline)
+    agent = Agent(settings)
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda _number, _frame: agent.stop())
+    agent.run()

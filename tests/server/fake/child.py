@@ -1,0 +1,69 @@
+"""`run_child` executes the source with `say`, `artifact`, `done`, `send` and `phase` in scope.
+
+Without a `done` of its own, the phase ends as finished."""
+
+import hashlib
+import os
+import struct
+import time
+from typing import Any
+
+from compiler.events import (
+    ArtifactFrame,
+    ArtifactMade,
+    ArtifactRef,
+    DoneFrame,
+    EventFrame,
+    Finished,
+    Printed,
+    RunRequest,
+    StageFinished,
+    StageName,
+    StageStarted,
+    Summary,
+)
+from compiler.ir.code import CodePayload
+
+
+def run_child(request_json: str, pipe_fd: int, phase: str, path: str | None, root: str | None) -> None:
+    request = RunRequest.model_validate_json(request_json)
+
+    def send(data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(pipe_fd, view) :]
+
+    def frame(value: Any, payload: bytes = b"") -> None:
+        text = value.model_dump_json().encode()
+        send(struct.pack(">I", len(text)) + text + payload)
+
+    def say(body: Any, stage: str | None = None, compile: str | None = None) -> None:
+        where = None if stage is None else StageName(stage)
+        frame(EventFrame(clock=time.monotonic(), stage=where, compile=compile, body=body))
+
+    def artifact(text: str, stage: str = "codegen", compile: str | None = "0/0") -> None:
+        payload = CodePayload(id="0_0/codegen/inference", language="python", text=text).model_dump_json().encode()
+        ref = ArtifactRef(hash=hashlib.sha256(payload).hexdigest(), kind="code", format="code/1", bytes=len(payload))
+        frame(ArtifactFrame(ref=ref), payload)
+        say(ArtifactMade(name="wrapper", graph="inference", artifact=ref), stage, compile)
+
+    def stage(name: str, compile: str | None = None) -> None:
+        say(StageStarted(), name, compile)
+        say(StageFinished(seconds=0.5, facts={"nodes": 3}), name, compile)
+
+    def done(outcome: Any) -> None:
+        frame(DoneFrame(outcome=outcome))
+
+    said: list[bool] = []
+
+    def end(outcome: Any) -> None:
+        said.append(True)
+        done(outcome)
+
+    scope = {
+        "say": say, "artifact": artifact, "stage": stage, "done": end, "send": send, "phase": phase, "path": path,
+        "root": root, "Printed": Printed, "Summary": Summary, "StageStarted": StageStarted, "Finished": Finished,
+    }  # fmt: skip
+    exec(compile(request.source, path or "snippet.py", "exec"), scope)
+    if not said:
+        done(Finished())
