@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from compiler.ir.graph import Size
-from compiler.text import Frozen
+from compiler.text import Frozen, Message
 
 
 class SchedulerNode(Frozen):
@@ -44,12 +44,14 @@ class FusionGroup(Frozen):
 
 
 class FusionDecision(Frozen):
-    """Inductor's own answer for a pair that it considered, or that was asked of it again afterwards."""
+    """Inductor's own answer for a pair that it considered, or that was asked of it again afterwards. `reason` is its own
+    text; where it gives none, `explanation` says which of its conditions decided."""
 
     first: str
     second: str
     fused: bool
     reason: str = ""
+    explanation: Message | None = None
     asked: Literal["by_inductor", "again"] = "by_inductor"
 
 

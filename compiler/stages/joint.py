@@ -27,19 +27,19 @@ class Joint:
         grad_fns: dict[int, str] = {}
 
         def handle(kind: Kind, run: Callable[[], Any]) -> Any:
-            compile = session.compile
-            if compile is None:
+            compile_id = session.compile
+            if compile_id is None:
                 return run()
-            with ours(session, _NAME, compile):
+            with ours(session, _NAME, compile_id):
                 grad_fns.clear()
                 for other in ("joint", "inference"):
-                    session.graphs.pop((compile, _NAME, other), None)
-                session.emit(StageStarted(), stage=_NAME, compile=compile)
+                    session.graphs.pop((compile_id, _NAME, other), None)
+                session.emit(StageStarted(), stage=_NAME, compile=compile_id)
             lap = Lap()
             result = run()
             seconds = lap.seconds()
-            with ours(session, _NAME, compile):
-                _emit(session, compile, kind, result[0].graph, dict(grad_fns), seconds)
+            with ours(session, _NAME, compile_id):
+                _emit(session, compile_id, kind, result[0].graph, dict(grad_fns), seconds)
             return result
 
         with around_trace(handle), grad_fn_names(grad_fns):

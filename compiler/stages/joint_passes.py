@@ -31,22 +31,22 @@ class JointPasses:
         bodies = [False]
 
         def handle(module: fx.GraphModule, run: Callable[[], Any]) -> Any:
-            compile = session.compile
-            if compile is None or bodies[-1]:
+            compile_id = session.compile
+            if compile_id is None or bodies[-1]:
                 return run()
-            kind = "joint" if (compile, StageName.JOINT, "joint") in session.graphs else "inference"
+            kind = "joint" if (compile_id, StageName.JOINT, "joint") in session.graphs else "inference"
             steps: Steps | None = None
-            with ours(session, _NAME, compile):
-                session.emit(StageStarted(), stage=_NAME, compile=compile)
-                steps = Steps(session, _NAME, compile, kind, _lifter(session, compile, kind), module.graph)
+            with ours(session, _NAME, compile_id):
+                session.emit(StageStarted(), stage=_NAME, compile=compile_id)
+                steps = Steps(session, _NAME, compile_id, kind, _lifter(session, compile_id, kind), module.graph)
             if steps is None:
                 return run()
             lap = Lap()
             with watch.recording(Recorder(module, "joint_graph_passes", steps.record)):
                 result = run()
             seconds = lap.seconds()
-            with ours(session, _NAME, compile):
-                _emit(session, compile, kind, steps, seconds)
+            with ours(session, _NAME, compile_id):
+                _emit(session, compile_id, kind, steps, seconds)
             return result
 
         with around_joint(handle, watch), watching_passes(watch), around_subgraphs(_pushing(bodies)):

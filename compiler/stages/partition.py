@@ -38,34 +38,34 @@ class Partition:
 
         def traced(kind: Kind, run: Callable[[], Any]) -> Any:
             result = run()
-            compile = session.compile
-            if kind == "inference" and compile is not None:
+            compile_id = session.compile
+            if kind == "inference" and compile_id is not None:
                 reason = message("partition.no_backward")
-                session.emit(StageSkipped(reason=reason), stage=_NAME, compile=compile)
+                session.emit(StageSkipped(reason=reason), stage=_NAME, compile=compile_id)
             return result
 
         def handle(module: fx.GraphModule, partitioner: str, run: Callable[[], Any]) -> Any:
-            compile = session.compile
-            if compile is None:
+            compile_id = session.compile
+            if compile_id is None:
                 return run()
             observation = compat.Observation()
             observed.append(observation)
             given: list[Graph] = []
-            with ours(session, _NAME, compile):
+            with ours(session, _NAME, compile_id):
                 if partitioner != "partition_fn":  # not Inductor's: no passes come between
-                    given.append(_lift(session, compile, module.graph, "joint_passes/joint", None))
+                    given.append(_lift(session, compile_id, module.graph, "joint_passes/joint", None))
             lap = Lap()
             try:
                 result = run()
             finally:
                 observed.pop()
             seconds = lap.seconds()
-            with ours(session, _NAME, compile):
-                session.emit(StageStarted(), stage=_NAME, compile=compile)
-                after_passes = session.graphs.get((compile, StageName.JOINT_PASSES, "joint"))
-                joint = given[0] if given else after_passes or session.graphs[compile, StageName.JOINT, "joint"]
+            with ours(session, _NAME, compile_id):
+                session.emit(StageStarted(), stage=_NAME, compile=compile_id)
+                after_passes = session.graphs.get((compile_id, StageName.JOINT_PASSES, "joint"))
+                joint = given[0] if given else after_passes or session.graphs[compile_id, StageName.JOINT, "joint"]
                 name = _partitioner(partitioner, observation)
-                _emit(session, compile, joint, result[0].graph, result[1].graph, observation, name, seconds)
+                _emit(session, compile_id, joint, result[0].graph, result[1].graph, observation, name, seconds)
             return result
 
         def current() -> compat.Observation | None:

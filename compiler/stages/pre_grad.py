@@ -27,18 +27,18 @@ class PreGrad:
         watch = Watch()
 
         def handle(module: fx.GraphModule, run: Callable[[], Any]) -> Any:
-            compile = session.compile
-            if compile is None:
+            compile_id = session.compile
+            if compile_id is None:
                 return run()
             steps: Steps | None = None
-            with ours(session, _NAME, compile):
-                session.emit(StageStarted(), stage=_NAME, compile=compile)
+            with ours(session, _NAME, compile_id):
+                session.emit(StageStarted(), stage=_NAME, compile=compile_id)
                 steps = Steps(
                     session,
                     _NAME,
-                    compile,
+                    compile_id,
                     "dynamo",
-                    lambda graph: lift_graph(graph, id=f"{slug(compile)}/dynamo/dynamo", sources=session.sources),
+                    lambda graph: lift_graph(graph, id=f"{slug(compile_id)}/dynamo/dynamo", sources=session.sources),
                     module.graph,
                 )
             if steps is None:
@@ -46,14 +46,14 @@ class PreGrad:
             lap = Lap()
             with watch.recording(Recorder(module, "pre_grad_passes", steps.record)):
                 result = run()
-            with ours(session, _NAME, compile):
+            with ours(session, _NAME, compile_id):
                 steps.emit("pre_grad")
                 session.emit(
                     StageFinished(
                         status=steps.status, seconds=lap.seconds(), graph="dynamo", facts={"changed": steps.changed}
                     ),
                     stage=_NAME,
-                    compile=compile,
+                    compile=compile_id,
                 )
             return result
 

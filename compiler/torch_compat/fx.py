@@ -176,7 +176,7 @@ def args_text(node: fx.Node) -> str:
 
 def argument_text(arg: Any) -> str:
     if isinstance(arg, fx.Node):
-        return arg.name
+        return str(arg.name)
     if isinstance(arg, (list, fx.immutable_collections.immutable_list)):
         return "[" + ", ".join(argument_text(item) for item in arg) + "]"
     if isinstance(arg, tuple):

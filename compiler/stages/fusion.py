@@ -1,0 +1,138 @@
+"""Which scheduler nodes became one kernel, what that saves, and why others did not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from compiler.events import StageFinished, StageName, StageStarted
+from compiler.ir.schedule import FusionDecision, FusionGroup, FusionPayload
+from compiler.linker import Links
+from compiler.session import Session, slug
+from compiler.text import Message, message
+from compiler.torch_compat import scheduler as compat
+from compiler.torch_compat.hooks import Lap, ours
+
+_NAME = StageName.FUSION
+# Asking about all pairs is quadratic: up to this many nodes it takes some ten milliseconds.
+_ASK_UP_TO = 60
+
+
+class Fusion:
+    name = _NAME
+    scope: Literal["run", "compile"] = "compile"
+
+    @contextmanager
+    def install(self, session: Session) -> Iterator[None]:
+        laps: list[Lap] = []
+
+        def before(fusing: compat.Fusing) -> None:
+            compile_id = session.compile
+            if compile_id is not None:
+                session.emit(StageStarted(), stage=_NAME, compile=compile_id)
+            laps.append(Lap())
+
+        def after(fusing: compat.Fusing) -> None:
+            seconds = laps.pop().seconds()
+            session.tally.scheduler_nodes_after_fusion += len(fusing.after)
+            compile_id = session.compile
+            if compile_id is not None:
+                with ours(session, _NAME, compile_id):
+                    _emit(session, compile_id, fusing, seconds)
+
+        with compat.around_fusion(before, after, with_answers=True):
+            yield
+
+
+def _emit(session: Session, compile: str, fusing: compat.Fusing, seconds: float) -> None:
+    lowering = compat.current_lowering()
+    kind, body = compat.graph_kind(lowering), compat.subgraph_name(lowering)
+    groups = [_group(node, fusing) for node in fusing.after]
+    payload = FusionPayload(
+        id=f"{slug(compile)}/fusion/{kind}",
+        groups=groups,
+        decisions=[*_decisions(fusing, groups), *_asked_again(fusing)],
+        nodes_before=len(fusing.before),
+        nodes_after=len(fusing.after),
+    )
+    name = f"fusion:{body}" if body else "fusion"
+    session.artifact(payload, kind="fusion", name=name, stage=_NAME, compile=compile, graph=kind)
+    if not body:
+        links = Links()
+        for group in groups:
+            for member in group.members:
+                before = f"{slug(compile)}/schedule/{kind}/{member}"
+                links.add(before, f"{payload.id}/{group.name}", "lowered", "fused")
+        session.artifact(links.payload(), kind="links", name="links", stage=_NAME, compile=compile, graph=kind)
+    session.emit(
+        StageFinished(seconds=seconds, graph=kind, facts={"before": len(fusing.before), "after": len(fusing.after)}),
+        stage=_NAME,
+        compile=compile,
+    )
+
+
+def _group(node: Any, fusing: compat.Fusing) -> FusionGroup:
+    before = {member.get_name(): member for member in fusing.before}
+    names = compat.members(node)
+    alone = [before.get(name) for name in names]
+    return FusionGroup(
+        name=node.get_name(),
+        kind=compat.kind(node),
+        members=names,
+        bytes_before=sum(_bytes(member) for member in alone if member is not None),
+        bytes_after=_bytes(node),
+    )
+
+
+def _bytes(node: Any) -> int:
+    """What a node reads and writes: each buffer once."""
+    return sum(compat.accesses(node, reads=True, writes=True).values())
+
+
+def _decisions(fusing: compat.Fusing, groups: list[FusionGroup]) -> list[FusionDecision]:
+    group_of = {member: group.name for group in groups for member in group.members}
+    members = {node.get_name(): compat.members(node) for node in (*fusing.before, *fusing.after)}
+
+    def together(first: str, second: str) -> bool:
+        ends = {group_of.get(name) for side in (first, second) for name in members.get(side, side.split("_"))}
+        return len(ends) == 1 and None not in ends
+
+    decisions: list[FusionDecision] = []
+    for answer in fusing.answers.values():
+        fused = answer.fused and together(answer.first, answer.second)
+        explanation: Message | None = None
+        if answer.fused and not fused:
+            explanation = message("fusion.elsewhere")
+        elif not fused and not answer.reason:
+            explanation = _refusal(fusing, answer.first, answer.second)
+        decisions.append(
+            FusionDecision(
+                first=answer.first, second=answer.second, fused=fused, reason=answer.reason, explanation=explanation
+            )
+        )
+    return decisions
+
+
+def _refusal(fusing: compat.Fusing, first: str, second: str) -> Message:
+    nodes = compat.node_by_name(fusing, first), compat.node_by_name(fusing, second)
+    if nodes[0] is None or nodes[1] is None:
+        return message("fusion.backend_refused")
+    return compat.backend_refusal(fusing.scheduler, *nodes)
+
+
+def _asked_again(fusing: compat.Fusing) -> list[FusionDecision]:
+    return [
+        FusionDecision(
+            first=answer.first,
+            second=answer.second,
+            fused=False,
+            reason=answer.reason,
+            explanation=answer.explanation,
+            asked="again",
+        )
+        for answer in compat.ask_again(fusing, _ASK_UP_TO)
+    ]
+
+
+STAGE = Fusion()
