@@ -38,14 +38,6 @@ class Sink(Protocol):
     def artifact(self, frame: ArtifactFrame, payload: bytes) -> None: ...
 
 
-class _Silence:
-    """A sink that keeps nothing."""
-
-    def event(self, frame: EventFrame) -> None: ...
-
-    def artifact(self, frame: ArtifactFrame, payload: bytes) -> None: ...
-
-
 @dataclass
 class Tally:
     """The raw material of the summary. Field names are the summary's; see `tests/corpus/README.md`."""
@@ -127,10 +119,6 @@ class Session:
     def compile(self) -> str | None:
         """The compile that torch is in, as torch writes it (`0/0`), or None outside of any."""
         return self._current_compile()
-
-    def mute(self) -> None:
-        """From here on nothing is said: for a fork of this process, whose pipe is not its own."""
-        self._sink = _Silence()
 
     def emit(self, body: Body, *, stage: StageName | None = None, compile: str | None = None) -> None:
         self._sink.event(EventFrame(clock=time.monotonic(), compile=compile, stage=stage, body=body))

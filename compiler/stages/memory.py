@@ -5,6 +5,7 @@ The dry run needs no C++ compiler: it belongs to the capture phase. What is meas
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -33,7 +34,7 @@ from compiler.text import Message, message
 from compiler.timeline import GeneratedCode, Origin, Origins, build, locate
 from compiler.torch_compat.compiles import current_compile
 from compiler.torch_compat.interpreter import interpreted
-from compiler.torch_compat.wrapper import dry
+from compiler.torch_compat.wrapper import Built, dry, make_dry, mark_lines, marker
 
 STAGE = StageName.MEMORY
 LIMIT_SECONDS = 60.0
@@ -75,7 +76,6 @@ def dry_run(session: Session, loaded: Loaded | None, mode: Mode) -> None:
 
 
 def _dry_in_fork(session: Session, subject: Subject) -> _Dry:
-    session.mute()
     torch.set_num_threads(1)
     used: set[int] = set()
     swapped = 0
@@ -88,7 +88,7 @@ def _dry_in_fork(session: Session, subject: Subject) -> _Dry:
         used.clear()
         for index in range(swapped, len(session.modules)):
             module = session.modules[index]
-            call = dry(module.code, getattr(module, "constants", {}), str(index))
+            call = dry(module.code, module.constants, str(index))
             module.runner = _noting(call, index, used)
         swapped = len(session.modules)
 
@@ -126,20 +126,22 @@ def _tell_dry(session: Session, subject: Subject, found: _Dry) -> None:
         kept_storages_bytes=found.compiled.storage_bytes if found.compiled else None,
         eager_storages_bytes=found.eager.storage_bytes if found.eager else None,
     )
-    tell(session, {"dry_run": timeline.peak_bytes}, saved, subject)
-
-
-def tell(session: Session, peaks: dict[str, int], saved: SavedForBackward, subject: Subject) -> None:
-    """The stage's figures, what they let one find, and its end."""
-    notes = [subject.note] if subject.note is not None else []
-    payload = MemoryPayload(peaks=peaks, saved=saved, definition=message("memory.definition"), notes=notes)
-    session.artifact(payload, kind="memory", name="memory", stage=STAGE)
     kept, eager = saved.kept_storages_bytes, saved.eager_storages_bytes
     if kept is not None and eager is not None and kept > eager:
         text = message("memory.keeps_more", compiled=kept, eager=eager)
         session.emit(Finding(severity=Severity.NOTE, message=text), stage=STAGE)
+    tell(session, {"dry_run": timeline.peak_bytes}, saved, subject)
+
+
+def tell(
+    session: Session, peaks: dict[str, int], saved: SavedForBackward, subject: Subject, notes: Sequence[Message] = ()
+) -> None:
+    """The stage's figures, and its end."""
+    about = [subject.note] if subject.note is not None else []
+    payload = MemoryPayload(peaks=peaks, saved=saved, definition=message("memory.definition"), notes=[*about, *notes])
+    session.artifact(payload, kind="memory", name="memory", stage=STAGE)
     facts: dict[str, int | float | str | bool | None] = {f"peak_{name}": size for name, size in peaks.items()}
-    session.emit(StageFinished(facts=facts | {"saved_bytes": kept}), stage=STAGE)
+    session.emit(StageFinished(facts=facts | {"saved_bytes": saved.kept_storages_bytes}), stage=STAGE)
 
 
 def timeline_of(
@@ -201,3 +203,78 @@ def _entities_by_line(code: CodePayload) -> dict[int, list[str]]:
     for line, entity in zip(code.marks.line, code.marks.entity, strict=True):
         found.setdefault(line, []).append(code.strings[entity])
     return found
+
+
+# --- the native phase: measured --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Native:
+    """A compiled step that really runs: its function, on a subject of its own, and the wrappers that were built for it."""
+
+    subject: Subject
+    function: Callable[..., object]
+    built: Sequence[Built]
+
+
+def measured(
+    session: Session, eager: Subject, compiled: Native | Message, captured: SavedForBackward | None = None
+) -> None:
+    """Measure the eager step and the compiled one (a message says why there is none), and put the dry run's peak beside them.
+    `captured` are the figures of the capture phase, for what only the partitioner knows. Emits the stage's events."""
+    session.emit(StageStarted(), stage=STAGE)
+    notes = [compiled] if isinstance(compiled, Message) else []
+    peaks: dict[str, int] = {}
+    step = Step(eager, eager.model)
+    timeline = timeline_of(measure(step, file=eager.file, eager=True), [], "eager", message("memory.method_eager"))
+    session.artifact(timeline, kind="timeline", name="eager", stage=STAGE)
+    peaks["eager"] = timeline.peak_bytes
+    known = captured or SavedForBackward()
+    kept = known.kept_storages_bytes
+    saved = saved_by_eager(step).storage_bytes if eager.backward else None
+    if isinstance(compiled, Native):
+        step = Step(compiled.subject, compiled.function)
+        try:
+            peaks["dry_run"] = aside(lambda: _dry_peak(step, compiled), LIMIT_SECONDS)
+        except AsideError as fault:
+            notes.append(message("memory.dry_run_failed", error=fault.detail.partition("\n")[0] or fault.cause.key))
+        timeline = timeline_of(
+            measure_marked(step, compiled),
+            [
+                GeneratedCode(built.compile, built.graph, built.text, built_origins(built, session))
+                for built in compiled.built
+            ],
+            "compiled",
+            message("memory.method_compiled"),
+        )
+        session.artifact(timeline, kind="timeline", name="compiled", stage=STAGE)
+        peaks["compiled"] = timeline.peak_bytes
+        kept = saved_by_compiled(step).storage_bytes if compiled.subject.backward else None
+    figures = known.model_copy(update={"kept_storages_bytes": kept, "eager_storages_bytes": saved})
+    tell(session, peaks, figures, eager, notes)
+
+
+def measure_marked(step: Step, native: Native) -> Measured:
+    for index, built in enumerate(native.built):
+        mark_lines(built, marker(str(index)))
+    return measure(step, file=native.subject.file)
+
+
+def _dry_peak(step: Step, native: Native) -> int:
+    """In a fork: the peak of the same step with kernels that do nothing."""
+    torch.set_num_threads(1)
+    for built in native.built:
+        make_dry(built)
+    events = measure(step, file=native.subject.file).allocations
+    return build(events, locate([]), series="dry_run", method=message("memory.method_dry_run")).peak_bytes
+
+
+def built_origins(built: Built, session: Session) -> Origins:
+    """The snippet's line of a line of generated code, by the stack trace that Inductor keeps for it."""
+    frame = re.compile(rf'File "{re.escape(session.sources.main)}", line (\d+)')
+
+    def origin(compile: str, graph: str, line: int) -> Origin | None:
+        lines = frame.findall(built.stack(line))
+        return Origin(line=int(lines[-1])) if lines else None
+
+    return origin

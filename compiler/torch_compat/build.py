@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import torch._inductor.config as inductor_config
 from torch._dynamo.utils import calculate_time_spent
 from torch._inductor.cpp_builder import CppBuilder, get_cpp_compiler
 from torch._inductor.exc import CppCompileError, InvalidCxxCompiler
@@ -62,3 +63,8 @@ def is_build_failure(error: BaseException) -> bool:
             return True
         seen = getattr(seen, "inner_exception", None) or seen.__cause__ or seen.__context__
     return False
+
+
+def draws_as_eager() -> bool:
+    """Whether Inductor was told to draw random numbers as eager does (`inductor.fallback_random`)."""
+    return bool(inductor_config.fallback_random)

@@ -147,7 +147,7 @@ def mark_lines(built: Built, at: Callable[[int], None]) -> None:
     vars(built.module)[_AT] = at
     runner = getattr(built.module, "Runner", None)
     for code in _function_codes(marked_code(built.text, str(built.module.__file__))):
-        if code.co_name not in _NEVER_RUN:
+        if _AT in code.co_names:
             owner = runner if runner is not None and code.co_name == "call" else built.module
             getattr(owner, code.co_name).__code__ = code
 

@@ -1,0 +1,358 @@
+"""The native phase: the snippet compiled with the C++ compiler and run, for the stages that need that.
+
+A second fork of the warmed parent; nothing of the capture phase is in it. Torch is left as the user has it: no hook changes
+a graph, and the caches are on, in a folder of their own, so that the one cold compile serves execution, memory and cache.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from compiler.errors import SnippetError
+from compiler.events import Failed, Finished, Mode, RunRequest, StageFailed, StageName, StageSkipped, StageStarted
+from compiler.ir.execution import KernelTime, Timing
+from compiler.ir.memory import SavedForBackward
+from compiler.session import SNIPPET_FILE, Session, Sink
+from compiler.snippet import (
+    CALL_SEED,
+    CallResult,
+    Loaded,
+    Snippet,
+    load,
+    resolve_mode,
+    run_calls,
+    run_scenario,
+    run_script,
+    understand,
+    user_line,
+    user_traceback,
+)
+from compiler.stages import ORDER, cache, execute, memory
+from compiler.stages.execute import Outcome
+from compiler.step import FirstCall, Step, Subject, script_subject, subject_of
+from compiler.text import Message, message
+from compiler.torch_compat import settings
+from compiler.torch_compat.build import cpp_compiler, draws_as_eager, is_build_failure, time_spent
+from compiler.torch_compat.caches import cache_events, forget_compiled, private_caches
+from compiler.torch_compat.compiles import current_compile, tracking
+from compiler.torch_compat.wrapper import Built, built_wrappers
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What the capture phase found, to hold the native one against: digests of its generated code (`code_digest`), and
+    what was saved for the backward."""
+
+    digests: tuple[str, ...]
+    saved: SavedForBackward | None = None
+
+
+def native(
+    request: RunRequest,
+    sink: Sink,
+    *,
+    path: Path | None = None,
+    root: Path | None = None,
+    captured: Captured | None = None,
+) -> Finished | Failed:
+    """Compile, run, time and compare a request's snippet: the stages execute, memory (measured) and cache.
+
+    `path` and `root` as for `compiler.pipeline.capture`. What the snippet prints is not told again. Returns how the phase ended; never
+    raises for the snippet's faults."""
+    scratch = Path(tempfile.mkdtemp(prefix="aotscope-native-"))
+    try:
+        if path is None:
+            path = (root or scratch) / SNIPPET_FILE
+            path.write_text(request.source, encoding="utf-8")
+            root = None
+        elif root is None:
+            root = path.parent
+        return _run(request, sink, path, root, scratch / "cache", captured)
+    except SnippetError as fault:
+        return Failed(cause=fault.cause, error=fault.detail, line=fault.line)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _run(
+    request: RunRequest, sink: Sink, path: Path, root: Path | None, folder: Path, captured: Captured | None
+) -> Finished:
+    snippet = understand(request, path, root)
+    session = Session(sink, request.options, snippet.sources(), current_compile)
+    with _hidden(), tracking(), private_caches(folder):
+        if snippet.form == "script":
+            return _Native(session, _Script(snippet), captured).run()
+        eager = load(snippet)
+        mode = resolve_mode(eager, request.options.mode)
+        with settings.applied(eager.config):
+            return _Native(session, _Declared(snippet, eager, mode), captured).run()
+
+
+@contextmanager
+def _hidden() -> Iterator[None]:
+    """What the snippet prints was shown in the capture phase."""
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        yield
+
+
+# --- the two forms -------------------------------------------------------------------------------------------------------
+
+
+class _Form:
+    """A snippet that can be run whole, eagerly and compiled, and whose step can be repeated. `eager` and `compiled` are the
+    steps' subjects and `function` what was compiled; they exist after the runs."""
+
+    printed = False
+    declared_random = False
+    eager: Subject | None = None
+    compiled: Subject | None = None
+    function: Callable[..., Any] | None = None
+
+    def run_eager(self) -> Outcome:
+        raise NotImplementedError
+
+    def run_compiled(self) -> Outcome:
+        raise NotImplementedError
+
+
+class _Declared(_Form):
+    def __init__(self, snippet: Snippet, eager: Loaded, mode: Mode) -> None:
+        self._snippet = snippet
+        self._mode = mode
+        self._loaded_eager = eager
+        self._loaded: Loaded | None = None
+        self.declared_random = eager.rng
+        self.eager = subject_of(eager, mode)
+
+    def run_eager(self) -> Outcome:
+        return self._run(self._loaded_eager, self._loaded_eager.model)
+
+    def run_compiled(self) -> Outcome:
+        if self._loaded is None:
+            _seed_others()
+            self._loaded = load(self._snippet)
+            self.compiled = subject_of(self._loaded, self._mode)
+        self.function = torch.compile(self._loaded.model, **self._loaded.compile_kwargs)
+        return self._run(self._loaded, self.function)
+
+    def _run(self, loaded: Loaded, function: Callable[..., Any]) -> Outcome:
+        _seed_others()
+        torch.manual_seed(CALL_SEED)
+        seeded = _generator_state()
+        calls: list[CallResult] = []
+        value = None
+        error: BaseException | None = None
+        try:
+            if loaded.scenario is not None:
+                value = run_scenario(loaded, function)
+            else:
+                calls = run_calls(loaded, function, self._mode, keep=True)
+        except (Exception, SystemExit) as raised:  # noqa: BLE001 - the user's model: told as its outcome
+            error = raised
+        after = _generator_state()
+        drew = after if after != seeded else None
+        return Outcome(calls, value, loaded.scenario is not None, error=error, random=drew)
+
+
+class _Script(_Form):
+    """The step of a script is its first call of something compiled, repeated: it exists once for eager and once compiled, of
+    two runs of the script."""
+
+    printed = True
+
+    def __init__(self, snippet: Snippet) -> None:
+        self._snippet = snippet
+
+    def run_eager(self) -> Outcome:
+        outcome, first = self._run(identity=True)
+        self.eager = script_subject(first, str(self._snippet.file))
+        return outcome
+
+    def run_compiled(self) -> Outcome:
+        outcome, first = self._run(identity=False)
+        self.compiled = script_subject(first, str(self._snippet.file))
+        self.function = torch.compile(self.compiled.model) if self.compiled is not None else None
+        return outcome
+
+    def _run(self, *, identity: bool) -> tuple[Outcome, FirstCall | None]:
+        first: list[FirstCall] = []
+
+        def called(original: Any, args: Any, kwargs: Any) -> None:
+            first.append((original, args, kwargs, torch.is_grad_enabled()))
+
+        calls: list[CallResult] = []
+        error: BaseException | None = None
+        with redirect_stdout(io.StringIO()) as printed:
+            try:
+                run = run_script(self._snippet, compile_identity=identity, before_call=called, keep=True)
+                calls = [CallResult(outputs=_named(call.name, call.index, call.outputs)) for call in run.calls]
+            except (Exception, SystemExit) as raised:  # noqa: BLE001 - the user's script: told as its outcome
+                error = raised
+        outcome = Outcome(calls, printed=printed.getvalue(), error=error, random=_generator_state())
+        return outcome, first[0] if first else None
+
+
+def _named(name: str, index: int, outputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {f"{name} #{index + 1} {path}": tensor for path, tensor in outputs.items()}
+
+
+def _seed_others() -> None:
+    random.seed(CALL_SEED)
+    np.random.seed(CALL_SEED)
+
+
+def _generator_state() -> bytes:
+    return bytes(torch.get_rng_state().numpy())
+
+
+# --- the phase -----------------------------------------------------------------------------------------------------------
+
+
+class _Native:
+    def __init__(self, session: Session, form: _Form, captured: Captured | None) -> None:
+        self._session = session
+        self._form = form
+        self._captured = captured
+
+    def _wanted(self, stage: StageName) -> bool:
+        last = self._session.options.until
+        return last is None or ORDER.index(stage) <= ORDER.index(last)
+
+    def run(self) -> Finished:
+        session, form = self._session, self._form
+        if not self._wanted(StageName.MEMORY):
+            return Finished()
+        eager = form.run_eager()
+        if cpp_compiler() is None:
+            reason = message("execute.no_compiler")
+            self._measure([], reason)
+            self._skip(reason, StageName.EXECUTE, StageName.CACHE)
+            return Finished()
+        if self._wanted(StageName.EXECUTE):
+            session.emit(StageStarted(), stage=StageName.EXECUTE)
+        with cache_events() as cold, time_spent() as spent, built_wrappers() as built:
+            compiled = form.run_compiled()
+        if compiled.error is not None:
+            return self._raised(compiled.error)
+        if self._wanted(StageName.EXECUTE):
+            self._guarded(StageName.EXECUTE, lambda: self._execute(eager, compiled, built, spent))
+        if not built:
+            self._measure([], message("memory.nothing_compiled"))
+        elif form.compiled is None:
+            self._measure([], message("memory.no_step"))
+        else:
+            self._measure(built, None)
+        if self._wanted(StageName.CACHE):
+            session.emit(StageStarted(), stage=StageName.CACHE)
+            self._guarded(StageName.CACHE, lambda: self._cache(cold, spent.compiling))
+        return Finished()
+
+    # --- the stages
+
+    def _execute(self, eager: Outcome, compiled: Outcome, built: Sequence[Built], spent: Any) -> None:
+        form = self._form
+        comparisons, why_not = execute.judged(
+            eager,
+            compiled,
+            declared_random=form.declared_random,
+            same_generator=draws_as_eager(),
+            printed=form.printed,
+        )
+        timed, kernels, why_not_timed = self._time(eager, built)
+        execute.tell(
+            self._session,
+            comparisons=comparisons,
+            why_not_compared=why_not,
+            timed=timed,
+            why_not_timed=why_not_timed,
+            kernels=kernels,
+            spent=spent,
+            differ=execute.graphs_differ(built, self._captured.digests if self._captured else None),
+        )
+
+    def _time(self, eager: Outcome, built: Sequence[Built]) -> tuple[Timing | None, list[KernelTime], Message | None]:
+        """Paired timing and seconds by kernel, or why there are none: that must not cost the comparison."""
+        form = self._form
+        if eager.error is not None:
+            return None, [], message("execute.eager_raised", error=type(eager.error).__name__)
+        if form.eager is None or form.compiled is None or form.function is None:
+            return None, [], message("memory.no_step")
+        one, other = Step(form.eager, form.eager.model), Step(form.compiled, form.function)
+        try:
+            with built_wrappers() as again:
+                other.once()
+            if again:
+                return None, [], message("execute.other_options")
+            return execute.timing(one, other), execute.kernel_times(other, built), None
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's model: told as the reason
+            return None, [], message("execute.not_timed", error=f"{type(error).__name__}: {error}")
+
+    def _measure(self, built: Sequence[Built], why_not: Message | None) -> None:
+        form = self._form
+        if form.eager is None:
+            return  # the capture phase has said that there is no step
+        if why_not is not None or form.compiled is None or form.function is None:
+            compiled: memory.Native | Message = why_not or message("memory.no_step")
+        else:
+            compiled = memory.Native(form.compiled, form.function, built)
+        eager = form.eager
+        saved = self._captured.saved if self._captured else None
+        self._guarded(StageName.MEMORY, lambda: memory.measured(self._session, eager, compiled, saved))
+
+    def _cache(self, cold: Any, cold_seconds: float) -> None:
+        forget_compiled()
+        with cache_events() as warm, time_spent() as spent:
+            again = self._form.run_compiled()
+        if again.error is not None:
+            raise again.error
+        cache.tell(self._session, cold=cold, warm=warm, cold_seconds=cold_seconds, warm_seconds=spent.compiling)
+
+    # --- endings
+
+    def _raised(self, error: BaseException) -> Finished:
+        """The compiled snippet raised: that is the outcome of execution, and what builds on it cannot be."""
+        cause = _cause(error)
+        if self._wanted(StageName.EXECUTE):
+            self._fail(StageName.EXECUTE, cause, error)
+        self._measure([], cause)
+        self._skip(message("stage.after_failure"), StageName.CACHE)
+        return Finished(error=cause)
+
+    def _guarded(self, stage: StageName, work: Callable[[], None]) -> None:
+        """The stage's work; what it raises ends this stage, and the others go on."""
+        try:
+            work()
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - told to the user as the stage's failure
+            self._fail(stage, _cause(error), error)
+
+    def _fail(self, stage: StageName, cause: Message, error: BaseException) -> None:
+        sources = self._session.sources
+        said = StageFailed(
+            cause=cause,
+            error=f"{type(error).__name__}: {error}",
+            line=user_line(error, sources),
+            traceback=user_traceback(error, sources),
+        )
+        self._session.emit(said, stage=stage)
+
+    def _skip(self, reason: Message, *stages: StageName) -> None:
+        for stage in stages:
+            if self._wanted(stage):
+                self._session.emit(StageSkipped(reason=reason), stage=stage)
+
+
+def _cause(error: BaseException) -> Message:
+    if is_build_failure(error):
+        return message("execute.build_failed")
+    return message("execute.raised", error=type(error).__name__)
