@@ -1,10 +1,11 @@
 """What a child process runs: a request in, frames out.
 
-A frame is four bytes of length, big-endian, and that many bytes of JSON (`compiler.events.Frame`); an artifact's raw bytes follow its frame,
-without a length of their own: the frame has it. The last frame says how the phase ended; without it the process died.
+A frame is four bytes of length, big-endian, and that many bytes of JSON (`compiler.events.Frame`); an artifact's raw bytes
+follow its frame, without a length of their own: the frame has it. The last frame says how the phase ended; without it the
+process died.
 
-`python -m compiler.child PHASE PATH ROOT` is the same for systems where forking is not safe: the request is read from stdin, the frames go
-to descriptor 3, and an empty PATH or ROOT means none.
+`python -m compiler.child PHASE PATH ROOT` is the same for systems where forking is not safe: the request is read from stdin,
+the frames go to descriptor 3, and an empty PATH or ROOT means none.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _FRAMES_FD = 3
 
 
 class PipeSink:
-    """Writes frames whole, whichever thread of the snippet speaks. In a fork of the process it is silent: the pipe is not the fork's."""
+    """Writes frames whole, whichever thread of the snippet speaks. In a fork of the process it is silent: the pipe is not its."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -58,7 +59,8 @@ def run_child(
 ) -> None:
     """Run one phase of a request and write its frames to `pipe_fd`. `path` and `root` as for `compiler.pipeline.capture`.
 
-    What the snippet prints goes out as events. Descriptor 2 is closed to notes that torch's C++ parts write there; descriptor 1 stays as it is."""
+    What the snippet prints through Python goes out as events. Descriptor 2 leads nowhere from here on, because torch's C++ parts
+    write notes of their own there; descriptor 1, which a subprocess of the snippet's may use, stays as it is."""
     sink = PipeSink(pipe_fd)
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 2)

@@ -1,7 +1,7 @@
 """What the snippet prints, as events while it runs: `sys.stdout` and `sys.stderr` are replaced by writers that emit.
 
-Only what goes through Python's streams is shown. The process's own descriptors 1 and 2 (torch's C++ notes, a subprocess) are for whoever
-starts the process to close or to keep.
+Only what goes through Python's streams is shown. The process's own descriptors 1 and 2 (torch's C++ notes, a subprocess) are
+for whoever starts the process to close or to keep.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The capture phase: run a snippet with every stage's hooks in place, and say what they saw.
 
-`capture` is the one door to torch for whoever has a request and a sink. Nothing is compiled natively: see `torch_compat/interpreter.py`.
+`capture` is the one door to torch for whoever has a request and a sink. Nothing is compiled natively here: see
+`torch_compat/interpreter.py`.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Progress:
         self.open: dict[Place, int] = {}
         self.touched: set[Place] = set()
         self.last: Place | None = None
-        self.graphs: list[str] = []
+        self.graphs: dict[str, None] = {}
 
     def event(self, frame: EventFrame) -> None:
         body = frame.body
@@ -89,7 +90,7 @@ class Progress:
         elif isinstance(body, (StageFinished, StageFailed, StageSkipped)):
             self.open.pop(place, None)
             if place[0] and place[1] is StageName.DYNAMO and isinstance(body, StageFinished):
-                self.graphs.append(place[0])
+                self.graphs[place[0]] = None
         else:
             return
         self.touched.add(place)
@@ -101,7 +102,7 @@ class Progress:
         if self.open:
             return next(reversed(self.open))
         if failed in self.graphs:
-            done = max(stages.ORDER.index(stage) for compile, stage in self.touched if compile == failed)
+            done = max(stages.ORDER.index(stage) for id_, stage in self.touched if id_ == failed)
             return (failed, stages.ORDER[min(done + 1, stages.ORDER.index(StageName.CODEGEN))])
         if self.last is not None and self.last[1] in _WITHIN_BACKEND:  # a backward, compiled when it is first wanted
             return (self.last[0], stages.ORDER[stages.ORDER.index(self.last[1]) + 1])
@@ -113,8 +114,9 @@ def capture(
 ) -> Finished | Failed:
     """Run a request's snippet and emit every stage up to generated code, what it prints, its findings and its summary.
 
-    `path` is the user's own file, and `root` the folder whose files are the user's too (by default the file's own). Without `path`, the text
-    is written to `root` (by default a fresh folder) as `snippet.py`. Returns how the phase ended; never raises for the snippet's faults."""
+    `path` is the user's own file, and `root` the folder whose files are the user's too (by default the file's own). Without
+    `path`, the text is written to `root` (by default a fresh folder) as `snippet.py`. Returns how the phase ended; a fault of
+    the snippet is never raised."""
     if path is None:
         folder = root if root is not None else Path(tempfile.mkdtemp(prefix="aotscope-"))
         path, root = folder / SNIPPET_FILE, None
@@ -152,8 +154,8 @@ class _Capture:
         origin = fault.__cause__
         trace = user_traceback(origin, self._session.sources) if origin is not None else ""
         said = StageFailed(cause=fault.cause, error=fault.detail, line=fault.line, traceback=trace)
-        for compile, stage in list(self._progress.open):
-            self._session.emit(said, stage=stage, compile=compile)
+        for id_, stage in list(self._progress.open):
+            self._session.emit(said, stage=stage, compile=id_)
         return Failed(cause=fault.cause, error=fault.detail, line=fault.line, traceback=trace)
 
     # --- the two forms
@@ -167,7 +169,7 @@ class _Capture:
                 source_stage.STAGE.declared(session, loaded, mode)
                 if options.until is StageName.SOURCE:
                     return Finished()
-                error = self._watched(lambda: _compile_and_run(loaded, mode))
+                error = self._watched(lambda: _compile_and_run(loaded, options.mode))
                 if error is None:
                     self._dry_run(loaded, mode)
         except settings.UnknownSettingError as unknown:
@@ -196,7 +198,6 @@ class _Capture:
 
     def _watched(self, work: Callable[[], None]) -> BaseException | None:
         """Do it with every wanted stage's hooks in place; what the user's code raised, if it did."""
-        session = self._session
         try:
             with self._hooks():
                 work()
@@ -231,7 +232,7 @@ class _Capture:
         if error is not None:
             session.tally.error = type(error).__name__
             cause = _cause(error)
-            compile, stage = self._progress.guilty(failed_compile())
+            place, stage = self._progress.guilty(failed_compile())
             line = user_line(error, session.sources) or _stack_line(error, session)
             said = StageFailed(
                 cause=cause,
@@ -239,8 +240,8 @@ class _Capture:
                 line=line,
                 traceback=user_traceback(error, session.sources),
             )
-            session.emit(said, stage=stage, compile=compile)
-            session.emit(Finding(severity=Severity.ERROR, message=cause, line=line), stage=stage, compile=compile)
+            session.emit(said, stage=stage, compile=place)
+            session.emit(Finding(severity=Severity.ERROR, message=cause, line=line), stage=stage, compile=place)
             outcome = Finished(error=cause)
         self._skip_untouched(error is not None)
         session.emit(summarise(session.tally))
@@ -249,10 +250,10 @@ class _Capture:
     def _skip_untouched(self, failed: bool) -> None:
         """A compile with another backend, or one that raised, does not come to every stage: each still ends."""
         reason = message("stage.after_failure") if failed else message("stage.other_backend")
-        for compile in self._progress.graphs:
+        for id_ in self._progress.graphs:
             for stage in stages.until(self._session.options.until):
-                if stage.scope == "compile" and (compile, stage.name) not in self._progress.touched:
-                    self._session.emit(StageSkipped(reason=reason), stage=stage.name, compile=compile)
+                if stage.scope == "compile" and (id_, stage.name) not in self._progress.touched:
+                    self._session.emit(StageSkipped(reason=reason), stage=stage.name, compile=id_)
 
 
 class _ScriptWork:

@@ -72,8 +72,8 @@ class Loaded:
 
 @dataclass(frozen=True)
 class CallResult:
-    """Copies of what one call left behind. `outputs` are named by their path (`out`, `out[0]`, `out.logits`), `gradients` by parameter
-    or input, `buffers` are the model's buffers and the inputs as they are after the call."""
+    """Copies of what one call left behind. `outputs` are named by their path (`out`, `out[0]`, `out.logits`), `gradients` by
+    parameter or input, `buffers` are the model's buffers and the inputs as they are after the call."""
 
     outputs: dict[str, torch.Tensor] = field(default_factory=dict)
     gradients: dict[str, torch.Tensor] = field(default_factory=dict)
@@ -99,7 +99,8 @@ def understand(request: RunRequest, filename: Path, root: Path | None = None) ->
             texts[name] = ast.get_source_segment(request.source, statement) or ""
     compiles = any(_compiles_now(statement) for statement in tree.body)
     mentions = compiles or any(_is_compile(node) for node in ast.walk(tree))
-    module_class = next((node.name for node in ast.walk(tree) if _is_module_class(node)), "")
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and _is_module_class(node)]
+    module_class = classes[0].name if classes else ""
     if "model" in lines and "inputs" in lines and not compiles:
         form: Literal["declared", "script"] = "declared"
     elif "model" in lines and not mentions:
@@ -163,8 +164,8 @@ def _names_compile(node: ast.AST) -> bool:
 _RE = ast.Name(id="re", ctx=ast.Load())
 
 
-def _is_module_class(node: ast.AST) -> bool:
-    return isinstance(node, ast.ClassDef) and any(ast.unparse(base).split(".")[-1] == "Module" for base in node.bases)
+def _is_module_class(node: ast.ClassDef) -> bool:
+    return any(ast.unparse(base).split(".")[-1] == "Module" for base in node.bases)
 
 
 # --- running the user's module code ------------------------------------------------------------------------------------
@@ -239,7 +240,7 @@ def load(snippet: Snippet) -> Loaded:
     try:
         with _search_path(snippet.file.parent):
             module = _execute(snippet, "snippet")
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's own code: told as such
+    except (Exception, SystemExit) as error:  # the user's own code: told as such
         raise snippet_fault(error, snippet.sources()) from error
     found = {name: getattr(module, name, None) for name in DECLARED_NAMES}
     model = found["model"]
@@ -295,15 +296,38 @@ def named_tensors(value: Any, name: str) -> Iterator[tuple[str, torch.Tensor]]:
                 yield from named_tensors(leaf, name + pytree.keystr(path))
 
 
+def reachable(model: Any) -> Iterator[torch.Tensor]:
+    """The tensors that a model holds: a module its parameters; a function those of what it closes over or names globally."""
+    if isinstance(model, torch.Tensor):
+        yield model
+    elif isinstance(model, torch.nn.Module):
+        yield from model.parameters()
+    elif isinstance(model, types.MethodType):
+        yield from reachable(model.__self__)
+    elif isinstance(model, types.FunctionType):
+        values = [cell.cell_contents for cell in model.__closure__ or () if _filled(cell)]
+        values += [model.__globals__.get(name) for name in model.__code__.co_names]
+        for value in values:
+            if isinstance(value, (torch.nn.Module, torch.Tensor)):
+                yield from reachable(value)
+
+
+def _filled(cell: types.CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - an empty cell raises
+    except ValueError:
+        return False
+    return True
+
+
 def requires_grad(loaded: Loaded) -> bool:
     """Whether a parameter or an input of the snippet wants a gradient."""
-    parameters = list(loaded.model.parameters()) if isinstance(loaded.model, torch.nn.Module) else []
-    given = [tensor for call in loaded.calls for _, tensor in named_tensors((call, loaded.kwargs), "inputs")]
-    return any(tensor.requires_grad for tensor in (*parameters, *given))
+    given = (tensor for call in loaded.calls for _, tensor in named_tensors((call, loaded.kwargs), "inputs"))
+    return any(tensor.requires_grad for tensor in (*reachable(loaded.model), *given))
 
 
 def resolve_mode(loaded: Loaded, mode: Mode) -> Mode:
-    """What `auto` means for this snippet."""
+    """What `auto` means for this snippet. To run it, give `run_calls` the mode that was asked for."""
     if mode is not Mode.AUTO:
         return mode
     return Mode.TRAINING if requires_grad(loaded) else Mode.INFERENCE
@@ -322,10 +346,11 @@ def default_loss(out: Any) -> torch.Tensor | None:
 
 
 def run_calls(loaded: Loaded, fn: Callable[..., Any], mode: Mode, keep: bool) -> list[CallResult]:
-    """Every call of the snippet on `fn` (its model, or the compiled one): seed, forward, loss, backward where the loss requires grad.
+    """Every call of the snippet on `fn` (its model, or the compiled one): seed, forward, loss, and backward where the loss
+    requires grad. `mode` is the one that was asked for.
 
-    In inference the calls run under `no_grad`, without loss. In training where nothing requires grad, the floating inputs are made to.
-    With `keep`, copies of each call's results; otherwise the list is empty. What the model raises goes through."""
+    In inference the calls run under `no_grad`, without loss. In training where nothing requires grad, the floating inputs are
+    made to. With `keep`, copies of each call's results; otherwise the list is empty. What the model raises goes through."""
     module = loaded.model if isinstance(loaded.model, torch.nn.Module) else None
     if mode is Mode.TRAINING and not requires_grad(loaded):
         for call in loaded.calls:
@@ -397,8 +422,8 @@ def run_script(
 ) -> ScriptRun:
     """Run the text as `__main__`, seeded; with `compile_identity`, every `torch.compile` in it gives back what it was given.
 
-    `before_call` is told of the first top-level call of something compiled. With `keep`, each call's outputs are copied
-    (at most `compile_calls.KEPT_CALLS` of them). What the script raises goes through, `SystemExit(0)` and `SystemExit(None)` excepted."""
+    `before_call` is told of the first top-level call of something compiled. With `keep`, each call's outputs are copied (at most
+    `compile_calls.KEPT_CALLS` of them). What the script raises goes through, but for `SystemExit(0)` and `SystemExit(None)`."""
     torch.manual_seed(LOAD_SEED)
     random.seed(LOAD_SEED)
     np.random.seed(LOAD_SEED)

@@ -10,7 +10,7 @@ from compiler.session import Tally
 
 
 def summarise(tally: Tally) -> Summary:
-    """The tally as the event that closes the capture phase; a graph whose figure before the passes is unknown is left out of that list."""
+    """The tally as the event that closes the capture phase. A graph whose figure before the passes is unknown has none there."""
     figures: dict[str, Any] = dataclasses.asdict(tally)
     figures["joint_nodes_before_passes"] = [count for count in tally.joint_nodes_before_passes if count is not None]
     return Summary(summary=figures)

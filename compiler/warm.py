@@ -18,8 +18,8 @@ from compiler.torch_compat import warming
 
 
 def warm_up() -> None:
-    """Probe the CPU (this runs the C++ compiler where its result is not cached), build the pattern tables, and compile three trivial
-    models through the whole of Inductor, interpreted. Leaves one thread, and torch's counters as they were."""
+    """Probe the CPU (this runs the C++ compiler where its result is not cached), build the pattern tables, and compile three
+    trivial models through the whole of Inductor, interpreted. Leaves one thread, and torch's counters empty."""
     torch.set_num_threads(1)
     with warming.quiet():
         warming.probe_cpu()

@@ -90,14 +90,13 @@ class _Watch:
     # --- what dynamo.Listener asks for
 
     def graph(self, attempt: Attempt, module: torch.fx.GraphModule, backend: Any) -> Callable[..., Any] | None:
-        session, compile = self._session, attempt.compile
+        session, id_ = self._session, attempt.compile
         seconds = time.perf_counter() - attempt.began - attempt.own
         began = time.perf_counter()
-        session.tally.compiled_graphs += 1
         self._begin(attempt)
-        graph = lift_graph(module.graph, id=f"{slug(compile)}/dynamo/dynamo", sources=session.sources)
-        session.graphs[compile, StageName.DYNAMO, "dynamo"] = graph
-        _emit(session, graph, compile)
+        graph = lift_graph(module.graph, id=f"{slug(id_)}/dynamo/dynamo", sources=session.sources)
+        session.graphs[id_, StageName.DYNAMO, "dynamo"] = graph
+        _emit(session, graph, id_)
         calls = sum(node.op.startswith("call") for node in graph.nodes)
         facts: dict[str, int | float | str | bool | None] = {
             "nodes": len(graph.nodes),
@@ -106,10 +105,14 @@ class _Watch:
             "backend": dynamo.backend_name(backend),
         }
         body = StageFinished(seconds=seconds, graph="dynamo", facts=facts)
-        session.emit(body, stage=StageName.DYNAMO, compile=compile)
+        session.emit(body, stage=StageName.DYNAMO, compile=id_)
         attempt.own += time.perf_counter() - began
         # Nothing after this stage is wanted: the captured graph itself runs, and nothing is compiled.
         return module.forward if session.options.until is StageName.DYNAMO else None
+
+    def graph_compiled(self, attempt: Attempt) -> None:
+        """As torch counts: a graph on which its backend failed is none."""
+        self._session.tally.compiled_graphs += 1
 
     def guards(self, compile: str, guards: list[Guard], leaf_guards: int, tree: str) -> None:
         self._session.tally.leaf_guards.append(leaf_guards)

@@ -1,8 +1,8 @@
 """Graph breaks, skipped frames, abandoned rests, recompile limits and failed backends, as torch's own objects.
 
 Four places know of them, each of a part: the maker of the message (type, context, explanation, hints), the log of a break in
-symbolic execution, the exception that leaves a frame, and the reason why a frame was not compiled. `torch._dynamo.explain` and the counters
-miss some of each.
+symbolic execution, the exception that leaves a frame, and the reason why a frame was not compiled. `torch._dynamo.explain`
+and the counters miss some of each.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class _BreakWatch:
     def say(self, kind: Kind, error: BaseException, stack: Any, code: Any, reason: str) -> None:
         """`where` of a cause without a stack of the user's is the function that it struck."""
         text = str(getattr(error, "msg", None) or error)
-        fields = next((known for message, known in reversed(self._fields) if message in text), {})
+        fields: dict[str, Any] = next((known for said, known in reversed(self._fields) if said in text), {})
         gb_type = str(fields.get("gb_type") or getattr(error, "gb_type", None) or type(error).__name__)
         frames = [frame for frame in stack_frames(stack or (), self._sources) if frame.user]
         line = snippet_line(frames, self._sources)
         where = f"{frames[-1].file}:{frames[-1].line}" if frames else self._place(code)
         if line is None and not frames and code.co_filename == self._sources.main:
             line = code.co_firstlineno
-        said = GraphBreak(
+        found = GraphBreak(
             id="",
             kind=kind,
             gb_id=exc._load_gb_type_to_gb_id_map().get(gb_type, ""),
@@ -73,7 +73,7 @@ class _BreakWatch:
             stack=frames,
             text=text,
         )
-        self._said(said, where)
+        self._said(found, where)
 
     def _place(self, code: Any) -> str:
         return f"{self._sources.shown(code.co_filename)}:{code.co_firstlineno}"
@@ -95,7 +95,9 @@ class _BreakWatch:
         if getattr(error, "gb_type", None) == _LIMIT:
             self.say("recompile_limit", error, None, code, str(error))
         elif isinstance(error, (exc.Unsupported, exc.UserError)):
-            if not getattr(error, "logged", False):
+            # Torch logs only what it began to trace; of a library's frames no more than that is worth a word.
+            told = hasattr(error, "compile_id") or self._sources.is_user(code.co_filename)
+            if told and not getattr(error, "logged", False):
                 self.say("whole_function", error, getattr(error, "real_stack", None), code, str(error))
         elif convert_frame.config.suppress_errors:
             self.say("whole_function", error, getattr(error, "real_stack", None), code, str(error))

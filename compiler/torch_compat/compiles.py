@@ -17,8 +17,8 @@ from torch._guards import CompileContext
 
 @dataclass
 class Attempt:
-    """Dynamo's compile of one frame, while it lasts. `reasons` are torch's own texts of the cache entries that did not fit; `own` are
-    the seconds that our hooks took in it, `graphs` the graphs that it gave to its backend."""
+    """Dynamo's compile of one frame, while it lasts. `reasons` are torch's own texts of the cache entries that did not fit; `own`
+    are the seconds that our hooks took in it, `graphs` the graphs that it gave to its backend."""
 
     compile: str
     code: CodeType

@@ -29,6 +29,8 @@ class Listener(Protocol):
 
     def graph(self, attempt: Attempt, module: torch.fx.GraphModule, backend: Any) -> Callable[..., Any] | None: ...
 
+    def graph_compiled(self, attempt: Attempt) -> None: ...
+
     def guards(self, compile: str, guards: list[Guard], leaf_guards: int, tree: str) -> None: ...
 
     def recompiled(self, attempt: Attempt, reasons: list[str], rows: list[Recompile]) -> None: ...
@@ -86,7 +88,7 @@ def is_leaf(line: str) -> bool:
 
 
 class _Stacks:
-    """Guards of one compile share their stacks: each is translated once. A stack without a frame of the user's keeps its innermost."""
+    """Guards of one compile share their stacks: each is translated once. One without the user's frames keeps its innermost."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
@@ -118,9 +120,9 @@ class _GuardWatch:
 
     def built(self, manager: Any, scope: dict[str, Any], builder: Any) -> None:
         """torch's own testing hook, after each successful build of a guard manager."""
-        compile = current_compile()
+        name = current_compile()
         attempt = current_attempt()
-        if compile is None:
+        if name is None:
             return
         began = time.perf_counter()
         stacks = _Stacks(self._sources)
@@ -128,26 +130,26 @@ class _GuardWatch:
         lines: dict[str, list[StackFrame]] = {}
         found = []
         for guard in sorted(builder.check_fn_manager.output_graph.guards):
-            name = guard.name
-            if name and name not in values:
-                values[name] = _value_of(builder, guard)
+            source = guard.name
+            if source and source not in values:
+                values[source] = _value_of(builder, guard)
             stack = stacks(guard.user_stack)
-            if name and stack:
-                lines.setdefault(name, stack)
+            if source and stack:
+                lines.setdefault(source, stack)
             found.append(
                 Guard(
                     type=guard.create_fn_name(),
-                    source=name,
+                    source=source,
                     code=list(guard.code_list or ()),
-                    value=values.get(name, ""),
+                    value=values.get(source, ""),
                     line=snippet_line(stack, self._sources),
                     stack=stack,
                 )
             )
-        self._values[compile] = values
-        self._lines[compile] = lines
+        self._values[name] = values
+        self._lines[name] = lines
         tree = str(manager)
-        self._listener.guards(compile, found, sum(map(is_leaf, tree.splitlines())), tree)
+        self._listener.guards(name, found, sum(map(is_leaf, tree.splitlines())), tree)
         if attempt is not None:
             attempt.own += time.perf_counter() - began
 
@@ -216,7 +218,7 @@ def _failing_part(parts: list[str], global_scope: dict[str, Any], scope: dict[st
 
 @contextlib.contextmanager
 def watching(listener: Listener, sources: Sources, guarded: Guarded) -> Iterator[None]:
-    """While it lasts, `listener` is told of every graph that Dynamo gives to a backend, whichever it is, of guards and of recompiles.
+    """While it lasts, `listener` is told of every graph that Dynamo gives to whichever backend, of guards, of recompiles.
 
     `guarded()` is entered around our own work in a hook, so that a fault of ours never reaches the compile."""
     watch = _GuardWatch(listener, sources)
@@ -233,10 +235,13 @@ def watching(listener: Listener, sources: Sources, guarded: Guarded) -> Iterator
         instead: Callable[..., Any] | None = None
         with guarded():
             instead = listener.graph(attempt, gm, self.compiler_fn)
-        return call_user_compiler(self, gm, example_inputs) if instead is None else instead
+        compiled = call_user_compiler(self, gm, example_inputs) if instead is None else instead
+        with guarded():
+            listener.graph_compiled(attempt)
+        return compiled
 
     def on_guard_failure(manager: Any, f_locals: dict[str, Any], compile_id: Any, backend: Any) -> str:
-        reason = fail_reason(manager, f_locals, compile_id, backend)
+        reason: str = fail_reason(manager, f_locals, compile_id, backend)
         with guarded():
             watch.failed(manager, f_locals, compile_id, reason)
         return reason
@@ -248,9 +253,10 @@ def watching(listener: Listener, sources: Sources, guarded: Guarded) -> Iterator
     def on_recompile(*args: Any, **kwargs: Any) -> list[str]:
         attempt = current_attempt()
         if attempt is None:
-            return recompilation(*args, **kwargs)
-        watch.expect()
+            unseen: list[str] = recompilation(*args, **kwargs)
+            return unseen
         reasons: list[str] = []
+        watch.expect()
         try:
             reasons = recompilation(*args, **kwargs)
             return reasons

@@ -1,7 +1,7 @@
 """Inductor without its native compiler: all code is generated, none is built; what runs is the post-grad graph, eagerly.
 
-One private surface is replaced, `GraphLowering.compile_to_module` (as torch's own `_inductor.utils.get_code` does). So what follows a
-graph break, the backward and later calls are seen, with real values, without waiting for a C++ compiler.
+One private surface is replaced, `GraphLowering.compile_to_module` (as torch's own `_inductor.utils.get_code` does). So what
+follows a graph break, the backward and later calls are seen, with real values, without waiting for a C++ compiler.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from compiler.torch_compat.rng import OVERRIDES
 _assert_size_stride: Callable[..., None] = torch._C._dynamo.guards.assert_size_stride
 
 
-class _Interpreter(torch.fx.Interpreter):
+class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return OVERRIDES.get(target, target)(*args, **kwargs)
 
@@ -39,8 +39,9 @@ class _Facade:
 class InterpretedModule:
     """One graph of Inductor's, interpreted: `call(args)` takes a list that it empties, and gives a tuple.
 
-    `code` is the generated text, and `constants` what it reads besides its arguments; `compile` Dynamo's compile id; `graph` is forward, backward or inference. `runner` is what
-    `call` delegates to: the interpreter, until another is put in its place (the dry run of the generated wrapper is one)."""
+    `code` is the generated text, and `constants` what it reads besides its arguments; `compile` Dynamo's compile id; `graph` is
+    forward, backward or inference. `runner` is what `call` delegates to: the interpreter, until another is put in its place
+    (the dry run of the generated wrapper is one)."""
 
     def __init__(self, lowering: GraphLowering, code: str, compile: str | None) -> None:
         self.code = code
