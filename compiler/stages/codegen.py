@@ -1,0 +1,117 @@
+"""The generated file of each graph: its wrapper and its kernels, each line linked to the FX nodes it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from compiler.events import StageFinished, StageName, StageStarted
+from compiler.ir.code import CodePayload, LineMarks
+from compiler.ir.encode import Strings
+from compiler.ir.schedule import Kernel, KernelsPayload
+from compiler.linker import Links
+from compiler.session import Session, slug
+from compiler.stages.generated import Reading, count
+from compiler.stages.provenance import Provenance
+from compiler.torch_compat import scheduler as compat
+from compiler.torch_compat.hooks import Lap, ours
+from compiler.torch_compat.kernels import Generated, around_codegen
+
+_NAME = StageName.CODEGEN
+
+
+class Codegen:
+    name = _NAME
+    scope: Literal["run", "compile"] = "compile"
+
+    @contextmanager
+    def install(self, session: Session) -> Iterator[None]:
+        laps: list[Lap] = []
+        distinct: set[str] = set()
+
+        def started() -> None:
+            compile_id = session.compile
+            if compile_id is not None:
+                session.emit(StageStarted(), stage=_NAME, compile=compile_id)
+            laps[:] = [Lap()]
+
+        def finished(generated: Generated) -> None:
+            seconds = laps[-1].seconds()
+            compile_id = session.compile
+            if compile_id is not None:
+                with ours(session, _NAME, compile_id):
+                    _count(session, generated.text, distinct)
+                    _emit(session, compile_id, generated, seconds)
+
+        with around_codegen(started, finished):
+            yield
+
+
+def _count(session: Session, text: str, distinct: set[str]) -> None:
+    counts = count(text)
+    distinct.update(counts.kernels)
+    session.tally.distinct_cpp_kernels = len(distinct)
+    session.tally.cpp_kernel_launches += counts.launches
+    session.tally.extern_calls += counts.extern_calls
+
+
+def _emit(session: Session, compile: str, generated: Generated, seconds: float) -> None:
+    kind = compat.graph_kind(generated.lowering)
+    prefix = f"{slug(compile)}/codegen/{kind}"
+    reading = Reading.of(generated, Provenance(session, compile, kind))
+    strings = Strings()
+    rows = [(line, strings.code(entity)) for line, entities in sorted(reading.marks.items()) for entity in entities]
+    code = CodePayload.model_construct(
+        format="code/1",
+        id=prefix,
+        language="cpp" if generated.lowering.cpp_wrapper else "python",
+        text=generated.text,
+        strings=strings.all,
+        marks=LineMarks.model_construct(line=[row[0] for row in rows], entity=[row[1] for row in rows]),
+    )
+    kernels = KernelsPayload(
+        id=prefix,
+        kernels=list(reading.kernels),
+        statements=reading.statements,
+        statements_with_node=reading.statements_with_node,
+        statements_with_line=reading.statements_with_line,
+    )
+    links = _links(reading, prefix, f"{slug(compile)}/fusion/{kind}")
+    session.artifact(code, kind="code", name="wrapper", stage=_NAME, compile=compile, graph=kind)
+    session.artifact(kernels, kind="kernels", name="kernels", stage=_NAME, compile=compile, graph=kind)
+    session.artifact(links.payload(), kind="links", name="links", stage=_NAME, compile=compile, graph=kind)
+    counts = count(generated.text)
+    session.emit(
+        StageFinished(
+            seconds=seconds,
+            graph=kind,
+            facts={
+                "kernels": len(set(counts.kernels)),
+                "launches": counts.launches,
+                "extern": counts.extern_calls,
+            },
+        ),
+        stage=_NAME,
+        compile=compile,
+    )
+
+
+def _links(reading: Reading, prefix: str, fusion: str) -> Links:
+    links = Links()
+    for kernel in reading.kernels:
+        entity = f"{prefix}/{kernel.name}"
+        for group in reading.groups.get(kernel.name, ()):
+            links.add(f"{fusion}/{group}", entity, "lowered", "define_kernel")
+        for line in _lines(kernel):
+            links.add(entity, f"{prefix}/@{line}", "code", "text")
+    return links
+
+
+def _lines(kernel: Kernel) -> Iterator[int]:
+    if kernel.first_line:
+        yield from range(kernel.first_line, kernel.last_line + 1)
+    yield from (launch.line for launch in kernel.launches)
+
+
+STAGE = Codegen()

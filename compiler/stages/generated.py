@@ -1,0 +1,164 @@
+"""Reading a generated file: where its kernels stand, what calls them, and which FX nodes each line comes from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import torch.fx as fx
+
+from compiler.ir.schedule import Kernel, KernelLaunch
+from compiler.stages.provenance import Provenance
+from compiler.torch_compat.kernels import Definition, Generated
+
+_DEFINED = re.compile(r"^(cpp_\w+) = async_compile", re.M)
+_LAUNCH = re.compile(r"^ +(?:kernel_)?(cpp_\w+)\(", re.M)
+_EXTERN = re.compile(r"(extern_kernels\.\w+|torch\.ops\.[\w.]+?(?=\())")
+_END = re.compile(r"^'''\)")
+# The lines of a kernel that compute something; the others are braces, loops and declarations.
+_STATEMENT = re.compile(r"^(auto tmp\d+|tmp\d+ = |.*\bstore\(|(in_)?out_ptr\d+\[|tmp_acc\d+.* = |atomic_add)")
+_ABOUT = re.compile(r"^\s+(\w+) = |\bout=(\w+)|\bassert_size_stride\((\w+),")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What the summary counts in a generated file; the patterns are its definitions."""
+
+    kernels: list[str]
+    launches: int
+    extern_calls: int
+
+
+def count(text: str) -> Counts:
+    return Counts(_DEFINED.findall(text), len(_LAUNCH.findall(text)), len(_EXTERN.findall(text)))
+
+
+@dataclass
+class Reading:
+    """`marks` maps a line, counted from 1, to entities of the post-grad stage and lines of the snippet; `groups` a kernel
+    to the fused scheduler nodes it runs. Statements are counted once for each kernel's text."""
+
+    kernels: list[Kernel] = field(default_factory=list)
+    groups: dict[str, list[str]] = field(default_factory=dict)
+    marks: dict[int, list[str]] = field(default_factory=dict)
+    statements: int = 0
+    statements_with_node: int = 0
+    statements_with_line: int = 0
+
+    @staticmethod
+    def of(generated: Generated, provenance: Provenance) -> Reading:
+        reader = _Reader(generated, provenance)
+        reader.read_kernels()
+        reader.read_wrapper()
+        return reader.reading
+
+
+class _Reader:
+    def __init__(self, generated: Generated, provenance: Provenance) -> None:
+        self.generated = generated
+        self.provenance = provenance
+        self.lines = generated.text.split("\n")
+        self.reading = Reading()
+        self.in_kernel: set[int] = set()
+        self.definitions: dict[str, list[Definition]] = {}
+        for definition in generated.definitions:
+            self.definitions.setdefault(definition.name, []).append(definition)
+
+    def mark(self, line: int, nodes: Iterable[fx.Node]) -> None:
+        entities: list[str] = []
+        for node in nodes:
+            entity = self.provenance.entity(node.name)
+            source_line = self.provenance.line(node)
+            if entity is not None:
+                entities.append(entity)
+            if source_line is not None:
+                entities.append(f"line/{source_line}")
+        if entities:
+            known = self.reading.marks.get(line, [])
+            self.reading.marks[line] = list(dict.fromkeys((*known, *entities)))
+
+    def read_kernels(self) -> None:
+        for number, text in enumerate(self.lines, 1):
+            found = _DEFINED.match(text)
+            if found:
+                self._kernel(found[1], number)
+
+    def _kernel(self, name: str, header: int) -> None:
+        definitions = self.definitions.get(name, [])
+        first = header + 1
+        end = next((i for i in range(first, len(self.lines) + 1) if _END.match(self.lines[i - 1])), first)
+        self.in_kernel.update(range(header, end + 1))
+        for line in range(first, end):
+            nodes = [node for definition in definitions for node in definition.marks.get(line - first, ())]
+            self.mark(line, nodes)
+            if _STATEMENT.match(self.lines[line - 1].strip()):
+                self.reading.statements += 1
+                self.reading.statements_with_node += bool(nodes)
+                self.reading.statements_with_line += any(self.provenance.line(node) for node in nodes)
+        origins = self.provenance.ordered(node for definition in definitions for node in definition.origins)
+        self.mark(header, origins)
+        groups = list(dict.fromkeys(group for definition in definitions for group in definition.groups))
+        self.reading.groups[name] = groups
+        self.reading.kernels.append(
+            self._made(
+                Kernel(name=name, kind="cpp", first_line=first, last_line=end - 1, group=" ".join(groups)), origins
+            )
+        )
+
+    def _made(self, kernel: Kernel, nodes: list[fx.Node]) -> Kernel:
+        lines = {line for node in nodes if (line := self.provenance.line(node)) is not None}
+        return kernel.model_copy(
+            update={
+                "nodes": [node.name for node in nodes],
+                "ops": [self.provenance.target(node) for node in nodes],
+                "lines": sorted(lines),
+                "recomputed": [node.name for node in nodes if self.provenance.recomputed(node.name)],
+            }
+        )
+
+    def read_wrapper(self) -> None:
+        launches: dict[str, list[KernelLaunch]] = {}
+        contexts = iter([*self.generated.contexts, (len(self.lines) + 1, None)])
+        following = next(contexts)
+        context: fx.Node | None = None
+        externs: dict[str, int] = {}
+        for number, text in enumerate(self.lines, 1):
+            while following[0] <= number:
+                context, following = following[1], next(contexts)
+            if number in self.in_kernel or not text.startswith(" "):
+                continue
+            launch = _LAUNCH.match(text)
+            if launch:
+                self._launched(number, launch[1], len(launches.setdefault(launch[1], [])))
+                launches[launch[1]].append(KernelLaunch(line=number, text=text.strip()))
+                continue
+            nodes = self._about(text)
+            called = _EXTERN.findall(text)
+            if called and not nodes and context is not None:
+                nodes = [context]
+            self.mark(number, nodes)
+            for name in called:
+                externs[name] = externs.get(name, 0) + 1
+                kernel = Kernel(
+                    name=f"{name}#{externs[name]}",
+                    kind="extern",
+                    launches=[KernelLaunch(line=number, text=text.strip())],
+                )
+                self.reading.kernels.append(self._made(kernel, nodes))
+        self.reading.kernels = [
+            kernel.model_copy(update={"launches": launches[kernel.name]}) if kernel.name in launches else kernel
+            for kernel in self.reading.kernels
+        ]
+
+    def _launched(self, line: int, name: str, position: int) -> None:
+        """Each definition of a kernel is for one launch, in the same order."""
+        definitions = self.definitions.get(name, [])
+        mine = definitions[position : position + 1] or definitions
+        self.mark(line, self.provenance.ordered(node for definition in mine for node in definition.origins))
+
+    def _about(self, text: str) -> list[fx.Node]:
+        """The nodes of the buffers that a line of the wrapper makes, or writes through `out=`."""
+        names = [name for groups in _ABOUT.findall(text) for name in groups if name]
+        found = [node for name in names for node in self.generated.buffers.get(name, ())]
+        return self.provenance.ordered(found)
