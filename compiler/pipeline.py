@@ -52,7 +52,7 @@ from compiler.stages.memory import dry_run
 from compiler.summary import summarise
 from compiler.text import Message, message
 from compiler.torch_compat import settings
-from compiler.torch_compat.compiles import current_compile, failed_compile, tracking
+from compiler.torch_compat.compiles import Attempt, current_compile, failed_attempt, tracking
 from compiler.torch_compat.interpreter import interpreted
 
 Place = tuple[str | None, StageName]
@@ -96,14 +96,16 @@ class Progress:
         self.touched.add(place)
         self.last = place
 
-    def guilty(self, failed: str | None) -> Place:
+    def guilty(self, failed: Attempt | None) -> Place:
         """The stage that an exception of the model belongs to: the latest that is under way; between two, the one that would have
         come next; with neither, the execution. `failed` is the compile that an exception left, if one did."""
         if self.open:
             return next(reversed(self.open))
-        if failed in self.graphs:
-            done = max(stages.ORDER.index(stage) for id_, stage in self.touched if id_ == failed)
-            return (failed, stages.ORDER[min(done + 1, stages.ORDER.index(StageName.CODEGEN))])
+        if failed is not None and failed.compile in self.graphs:
+            if failed.compiled:  # its backend was done: what failed are the guards
+                return (failed.compile, StageName.DYNAMO)
+            done = max(stages.ORDER.index(stage) for id_, stage in self.touched if id_ == failed.compile)
+            return (failed.compile, stages.ORDER[min(done + 1, stages.ORDER.index(StageName.CODEGEN))])
         if self.last is not None and self.last[1] in _WITHIN_BACKEND:  # a backward, compiled when it is first wanted
             return (self.last[0], stages.ORDER[stages.ORDER.index(self.last[1]) + 1])
         return (None, StageName.EXECUTE)
@@ -232,7 +234,7 @@ class _Capture:
         if error is not None:
             session.tally.error = type(error).__name__
             cause = _cause(error)
-            place, stage = self._progress.guilty(failed_compile())
+            place, stage = self._progress.guilty(failed_attempt())
             line = user_line(error, session.sources) or _stack_line(error, session)
             said = StageFailed(
                 cause=cause,

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-
 from compiler.events import StageName
 from compiler.session import Stage
+from compiler.stages import (
+    codegen,
+    dynamo,
+    fusion,
+    joint,
+    joint_passes,
+    partition,
+    post_grad,
+    pre_grad,
+    schedule,
+    source,
+)
 
-_MODULES = (
-    "source", "dynamo", "pre_grad", "joint", "joint_passes", "partition", "post_grad", "schedule", "fusion", "codegen",
-)  # fmt: skip
-STAGES: tuple[Stage, ...] = tuple(
-    importlib.import_module(f"compiler.stages.{name}").STAGE
-    for name in _MODULES
-    if importlib.util.find_spec(f"compiler.stages.{name}")
+# Memory, execution and cache have no hooks in a compile: the phases call them when the calls are done.
+STAGES: tuple[Stage, ...] = (
+    source.STAGE,
+    dynamo.STAGE,
+    pre_grad.STAGE,
+    joint.STAGE,
+    joint_passes.STAGE,
+    partition.STAGE,
+    post_grad.STAGE,
+    schedule.STAGE,
+    fusion.STAGE,
+    codegen.STAGE,
 )
 ORDER = tuple(StageName)
 

@@ -32,7 +32,6 @@ from compiler.torch_compat.compiles import Attempt
 _KEPT_BREAKS = 500
 _REASON = re.compile(r"\d+/\d+: ")
 _COMMENT = re.compile(r"\s+# .*$")
-_FALLBACKS = ("rest_of_function", "whole_function", "recompile_limit")
 
 
 class _Watch:
@@ -112,6 +111,7 @@ class _Watch:
 
     def graph_compiled(self, attempt: Attempt) -> None:
         """As torch counts: a graph on which its backend failed is none."""
+        attempt.compiled += 1
         self._session.tally.compiled_graphs += 1
 
     def guards(self, compile: str, guards: list[Guard], leaf_guards: int, tree: str) -> None:
@@ -145,10 +145,10 @@ class _Watch:
 
     # --- breaks
 
-    def said(self, found: GraphBreak, where: str) -> None:
+    def said(self, found: GraphBreak, where: str, fallback: str) -> None:
         session = self._session
-        if found.kind in _FALLBACKS:
-            session.tally.eager_fallback.append(f"{found.kind} {where}")
+        if fallback:
+            session.tally.eager_fallback.append(f"{fallback} {where}")
         # The cause, not the moment: the frames above differ between calls.
         cause = (found.kind, found.gb_type, found.reason, found.function, found.line, where)
         known = self._breaks.get(cause)

@@ -21,7 +21,7 @@ from compiler.session import Sources
 from compiler.torch_compat.dynamo import Guarded, snippet_line, stack_frames
 
 Kind = Literal["break", "rest_of_function", "whole_function", "recompile_limit", "backend_failure", "skipped"]
-Said = Callable[[GraphBreak, str], None]
+Said = Callable[[GraphBreak, str, str], None]
 
 _REST = "Encountered graph break that we cannot resume from"
 _WHOLE = "Failed to handle graph break gracefully"
@@ -48,8 +48,8 @@ class _BreakWatch:
         fields = {"gb_type": gb_type, "context": context, "explanation": explanation, "hints": list(hints)}
         self._fields.append((text, fields))
 
-    def say(self, kind: Kind, error: BaseException, stack: Any, code: Any, reason: str) -> None:
-        """`where` of a cause without a stack of the user's is the function that it struck."""
+    def say(self, kind: Kind, error: BaseException, stack: Any, code: Any, fallback: str = "") -> None:
+        """The place of a cause without a stack of the user's is the function that it struck."""
         text = str(getattr(error, "msg", None) or error)
         fields: dict[str, Any] = next((known for said, known in reversed(self._fields) if said in text), {})
         gb_type = str(fields.get("gb_type") or getattr(error, "gb_type", None) or type(error).__name__)
@@ -63,7 +63,7 @@ class _BreakWatch:
             kind=kind,
             gb_id=exc._load_gb_type_to_gb_id_map().get(gb_type, ""),
             gb_type=gb_type,
-            reason=reason.strip().split("\n", 1)[0],
+            reason=text.strip().split("\n", 1)[0],
             context=str(fields.get("context", "")),
             explanation=str(fields.get("explanation", "")),
             hints=[str(hint) for hint in fields.get("hints", ())],
@@ -73,34 +73,36 @@ class _BreakWatch:
             stack=frames,
             text=text,
         )
-        self._said(found, where)
+        self._said(found, where, fallback)
 
     def _place(self, code: Any) -> str:
         return f"{self._sources.shown(code.co_filename)}:{code.co_firstlineno}"
 
     def logged(self, translator: Any, reason: str, error: Any, stack: Any) -> None:
-        kind: Kind = "break"
+        fallback = ""
+        if reason.startswith(_REST):
+            fallback = "rest_of_function"
+        elif reason.startswith(_WHOLE) or getattr(error, "skip_frame", False):
+            fallback = "whole_function"
+        kind: Kind = "rest_of_function" if fallback == "rest_of_function" else "whole_function" if fallback else "break"
         if getattr(error, "gb_type", None) == _BACKEND:
             kind = "backend_failure"
-        elif reason.startswith(_REST):
-            kind = "rest_of_function"
-        elif reason.startswith(_WHOLE) or getattr(error, "skip_frame", False):
-            kind = "whole_function"
-        self.say(kind, error, stack, translator.f_code, str(getattr(error, "msg", None) or error))
+        self.say(kind, error, stack, translator.f_code, fallback)
 
     def left(self, converter: Any, code: Any, error: Exception) -> None:
         """An exception left a frame that torch then gives to eager; one that is raised to the user is no fallback."""
         if converter._one_graph or converter._box.error_on_graph_break:
             return
+        stack = getattr(error, "real_stack", None)
         if getattr(error, "gb_type", None) == _LIMIT:
-            self.say("recompile_limit", error, None, code, str(error))
+            self.say("recompile_limit", error, None, code, "recompile_limit")
         elif isinstance(error, (exc.Unsupported, exc.UserError)):
             # Torch logs only what it began to trace; of a library's frames no more than that is worth a word.
             told = hasattr(error, "compile_id") or self._sources.is_user(code.co_filename)
             if told and not getattr(error, "logged", False):
-                self.say("whole_function", error, getattr(error, "real_stack", None), code, str(error))
+                self.say("whole_function", error, stack, code, "whole_function")
         elif convert_frame.config.suppress_errors:
-            self.say("whole_function", error, getattr(error, "real_stack", None), code, str(error))
+            self.say("whole_function", error, stack, code, "whole_function")
 
     def skipped(self, code: Any, reason: str) -> None:
         if reason in _SILENT or not self._sources.is_user(code.co_filename):
@@ -116,6 +118,7 @@ class _BreakWatch:
                 text=reason,
             ),
             self._place(code),
+            "",
         )
 
 
@@ -129,7 +132,8 @@ def _user_stack(error: Any) -> list[Any]:
 
 @contextlib.contextmanager
 def watching_breaks(said: Said, sources: Sources, guarded: Guarded) -> Iterator[None]:
-    """While it lasts, `said(break, where)` is called each time that one strikes; ids are for the caller to give."""
+    """While it lasts, `said(break, where, fallback)` is called each time that one strikes; ids are for the caller to
+    give. `fallback` says what is given to eager: rest_of_function, whole_function, recompile_limit, or nothing."""
     watch = _BreakWatch(said, sources)
     format_message = exc.format_graph_break_message
     log_graph_break = symbolic.InstructionTranslatorBase.log_graph_break

@@ -18,13 +18,14 @@ from torch._guards import CompileContext
 @dataclass
 class Attempt:
     """Dynamo's compile of one frame, while it lasts. `reasons` are torch's own texts of the cache entries that did not fit; `own`
-    are the seconds that our hooks took in it, `graphs` the graphs that it gave to its backend."""
+    are the seconds that our hooks took in it, `graphs` the graphs that it gave to its backend, `compiled` those that came back."""
 
     compile: str
     code: CodeType
     began: float
     reasons: list[str] = field(default_factory=list)
     graphs: int = 0
+    compiled: int = 0
     own: float = 0.0
 
 
@@ -33,7 +34,7 @@ class _Names:
 
     def __init__(self) -> None:
         self.attempts: list[Attempt] = []
-        self.failed: str | None = None
+        self.failed: Attempt | None = None
         self._given: dict[str, int] = {}
         self._latest: dict[str, str] = {}
         self._by_context: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
@@ -74,8 +75,8 @@ def current_attempt() -> Attempt | None:
     return _names.attempts[-1] if _names.attempts else None
 
 
-def failed_compile() -> str | None:
-    """The compile that an exception left last."""
+def failed_attempt() -> Attempt | None:
+    """The frame whose compile an exception left last."""
     return _names.failed
 
 
@@ -97,7 +98,7 @@ def tracking() -> Iterator[None]:
             return result
         except BaseException as error:
             fault = error
-            names.failed = attempt.compile
+            names.failed = attempt
             raise
         finally:
             names.attempts.pop()

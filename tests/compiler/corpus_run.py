@@ -1,6 +1,7 @@
 """The corpus through real children: one warmed parent, a fork a snippet, frames over a pipe, as a worker does it.
 
-`python -m tests.compiler.corpus_run OUT SNIPPET…` writes OUT, one JSON object: the snippet's name → what its run came to. children run at once. The parent has one thread, and nothing of pytest in it.
+`python -m tests.compiler.corpus_run OUT SNIPPET…` writes OUT, one JSON object: the snippet's name → what its run came to. Two
+children run at once. The parent has one thread, and nothing of pytest in it.
 """
 
 from __future__ import annotations

@@ -22,10 +22,20 @@ NAMES = (
 )  # fmt: skip
 
 # What differs from the reference, and why. Each entry must really differ: an obsolete one fails the test too.
-_ORDER = "the reference ran explain() and eager in the same process first: one leaf guard less"
-KNOWN: dict[str, dict[str, str]] = {
-    "models": {},
-    "issues": {},
+_ORDER = "the reference ran explain() and eager in the same process first, which makes one leaf guard less"
+KNOWN: dict[str, dict[str, dict[str, str]]] = {
+    "models": {
+        "flex_attention": {"leaf_guards": _ORDER},
+        "hop_cond": {
+            "leaf_guards": _ORDER,
+            "joint_nodes_before_passes": "20 as traced; the reference looked after torch had added a node to it",
+        },
+        "hop_while_loop": {"leaf_guards": _ORDER},
+    },
+    "issues": {
+        "func_grad_inside_compile": {"leaf_guards": _ORDER},
+        "lstm_allow_rnn": {"error": "the C++ wrapper raises a TypeError where the interpreted graph comes further"},
+    },
 }
 
 
@@ -46,16 +56,19 @@ def check(folder: str, results: dict[str, Any]) -> None:
     lines, wrong, equal = [], [], 0
     for name, reference in REFERENCE[folder].items():
         result = results[name]
-        known = KNOWN[folder].get(name)
+        known = KNOWN[folder].get(name, {})
         if result["summary"] is None or result["outcome"]["type"] != "finished":
             lines.append(f"{name:32s} NO SUMMARY {result['exit']} {result['outcome']} {result['failures']}")
             wrong.append(name)
             continue
         found = differences(result["summary"], reference["summary"])
+        fallbacks = [text.split(" ", 1)[0] for text in result["summary"]["eager_fallback"]]
+        if fallbacks != [fallback["kind"] for fallback in reference["summary"]["eager_fallback"]]:
+            found["eager_fallback"] = (fallbacks, reference["summary"]["eager_fallback"])
         ours = [failure for failure in result["failures"] if failure[1] == "stage.internal"]
         equal += not found
-        lines.append(f"{name:32s} {result['seconds']:6.2f} s {found or 'equal'} {known or ''} {ours or ''}")
-        if bool(found) != bool(known) or ours:
+        lines.append(f"{name:32s} {result['seconds']:6.2f} s  {found or 'equal'} {known} {ours or ''}")
+        if set(found) != set(known) or ours:
             wrong.append(name)
     print("\n".join(lines))
     print(f"{equal} of {len(REFERENCE[folder])} equal")
