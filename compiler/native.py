@@ -40,11 +40,11 @@ from compiler.snippet import (
 )
 from compiler.stages import ORDER, cache, execute, memory
 from compiler.stages.execute import Outcome
-from compiler.step import FirstCall, Step, Subject, script_subject, subject_of
+from compiler.step import Step, Subject, script_subject, subject_of
 from compiler.text import Message, message
 from compiler.torch_compat import settings
-from compiler.torch_compat.build import cpp_compiler, draws_as_eager, is_build_failure, time_spent
-from compiler.torch_compat.caches import cache_events, forget_compiled, private_caches
+from compiler.torch_compat.build import Spent, cpp_compiler, draws_as_eager, is_build_failure, time_spent
+from compiler.torch_compat.caches import CacheEvent, cache_events, forget_compiled, private_caches
 from compiler.torch_compat.compiles import current_compile, tracking
 from compiler.torch_compat.wrapper import Built, built_wrappers
 
@@ -68,8 +68,8 @@ def native(
 ) -> Finished | Failed:
     """Compile, run, time and compare a request's snippet: the stages execute, memory (measured) and cache.
 
-    `path` and `root` as for `compiler.pipeline.capture`. What the snippet prints is not told again. Returns how the phase ended; never
-    raises for the snippet's faults."""
+    `path` and `root` as for `compiler.pipeline.capture`. What the snippet prints is not told again. Returns how the phase
+    ended; never raises for the snippet's faults."""
     scratch = Path(tempfile.mkdtemp(prefix="aotscope-native-"))
     try:
         if path is None:
@@ -104,6 +104,9 @@ def _hidden() -> Iterator[None]:
     """What the snippet prints was shown in the capture phase."""
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         yield
+
+
+_SETTLING_STEPS = 3
 
 
 # --- the two forms -------------------------------------------------------------------------------------------------------
@@ -175,21 +178,22 @@ class _Script(_Form):
         self._snippet = snippet
 
     def run_eager(self) -> Outcome:
-        outcome, first = self._run(identity=True)
-        self.eager = script_subject(first, str(self._snippet.file))
+        outcome, self.eager = self._run(identity=True)
         return outcome
 
     def run_compiled(self) -> Outcome:
         outcome, first = self._run(identity=False)
-        self.compiled = script_subject(first, str(self._snippet.file))
-        self.function = torch.compile(self.compiled.model) if self.compiled is not None else None
+        self.compiled = first
+        self.function = torch.compile(first.model, **first.compile_kwargs) if first is not None else None
         return outcome
 
-    def _run(self, *, identity: bool) -> tuple[Outcome, FirstCall | None]:
-        first: list[FirstCall] = []
+    def _run(self, *, identity: bool) -> tuple[Outcome, Subject | None]:
+        first: Subject | None = None
 
-        def called(original: Any, args: Any, kwargs: Any) -> None:
-            first.append((original, args, kwargs, torch.is_grad_enabled()))
+        def called(original: Any, options: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            nonlocal first
+            call = original, args, kwargs, torch.is_grad_enabled()
+            first = script_subject(call, str(self._snippet.file), options)
 
         calls: list[CallResult] = []
         error: BaseException | None = None
@@ -200,7 +204,7 @@ class _Script(_Form):
             except (Exception, SystemExit) as raised:  # noqa: BLE001 - the user's script: told as its outcome
                 error = raised
         outcome = Outcome(calls, printed=printed.getvalue(), error=error, random=_generator_state())
-        return outcome, first[0] if first else None
+        return outcome, first
 
 
 def _named(name: str, index: int, outputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -260,7 +264,7 @@ class _Native:
 
     # --- the stages
 
-    def _execute(self, eager: Outcome, compiled: Outcome, built: Sequence[Built], spent: Any) -> None:
+    def _execute(self, eager: Outcome, compiled: Outcome, built: list[Built], spent: Spent) -> None:
         form = self._form
         comparisons, why_not = execute.judged(
             eager,
@@ -281,7 +285,7 @@ class _Native:
             differ=execute.graphs_differ(built, self._captured.digests if self._captured else None),
         )
 
-    def _time(self, eager: Outcome, built: Sequence[Built]) -> tuple[Timing | None, list[KernelTime], Message | None]:
+    def _time(self, eager: Outcome, built: list[Built]) -> tuple[Timing | None, list[KernelTime], Message | None]:
         """Paired timing and seconds by kernel, or why there are none: that must not cost the comparison."""
         form = self._form
         if eager.error is not None:
@@ -290,13 +294,22 @@ class _Native:
             return None, [], message("memory.no_step")
         one, other = Step(form.eager, form.eager.model), Step(form.compiled, form.function)
         try:
-            with built_wrappers() as again:
-                other.once()
-            if again:
-                return None, [], message("execute.other_options")
+            if not self._settled(other, built):
+                return None, [], message("execute.compiled_again")
             return execute.timing(one, other), execute.kernel_times(other, built), None
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's model: told as the reason
             return None, [], message("execute.not_timed", error=f"{type(error).__name__}: {error}")
+
+    def _settled(self, step: Step, built: list[Built]) -> bool:
+        """Whether the step comes to repeat itself without compiling. What it compiles until then is added to `built`."""
+        for _ in range(_SETTLING_STEPS):
+            with built_wrappers() as again:
+                step.clear()
+                step.once()
+            if not again:
+                return True
+            built += again
+        return False
 
     def _measure(self, built: Sequence[Built], why_not: Message | None) -> None:
         form = self._form
@@ -310,7 +323,7 @@ class _Native:
         saved = self._captured.saved if self._captured else None
         self._guarded(StageName.MEMORY, lambda: memory.measured(self._session, eager, compiled, saved))
 
-    def _cache(self, cold: Any, cold_seconds: float) -> None:
+    def _cache(self, cold: Sequence[CacheEvent], cold_seconds: float) -> None:
         forget_compiled()
         with cache_events() as warm, time_spent() as spent:
             again = self._form.run_compiled()
@@ -334,7 +347,8 @@ class _Native:
         try:
             work()
         except (Exception, SystemExit) as error:  # noqa: BLE001 - told to the user as the stage's failure
-            self._fail(stage, _cause(error), error)
+            cause = message("memory.raised", error=type(error).__name__) if stage is StageName.MEMORY else _cause(error)
+            self._fail(stage, cause, error)
 
     def _fail(self, stage: StageName, cause: Message, error: BaseException) -> None:
         sources = self._session.sources

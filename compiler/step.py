@@ -73,13 +73,13 @@ def subject_of(loaded: Loaded, mode: Mode) -> Subject:
 FirstCall = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], bool]
 
 
-def script_subject(first: FirstCall | None, file: str) -> Subject | None:
+def script_subject(first: FirstCall | None, file: str, compile_kwargs: dict[str, Any] | None = None) -> Subject | None:
     """The step of a script: its first call of something that it compiled, and the backward where gradients were recorded. None
     when it made no such call."""
     if first is None:
         return None
     model, args, kwargs, training = first
-    return Subject(file, model, args, kwargs, training, note=message("memory.script_step"))
+    return Subject(file, model, args, kwargs, training, compile_kwargs or {}, note=message("memory.script_step"))
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
@@ -112,7 +112,8 @@ class Step:
             if self._tangents is None:
                 self._tangents = [torch.ones_like(tensor) for tensor in roots]
             mark("phase", "backward")
-            torch.autograd.backward(roots, self._tangents)
+            if roots:
+                torch.autograd.backward(roots, self._tangents)
         return output
 
     def _leaves(self) -> Iterator[torch.Tensor]:
@@ -137,8 +138,11 @@ class Step:
 
 
 def storages(values: Any) -> Iterator[tuple[int, int]]:
-    """Address and bytes of each tensor's storage. A sparse tensor's are those of its indices and values."""
+    """Address and bytes of each tensor's storage. A sparse tensor's are those of its indices and values. Tensors that are not what
+    they seem (fakes of a compile under way, subclasses that wrap others) have none."""
     for tensor in values:
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+            continue
         if tensor.layout == torch.strided:
             storage = tensor.untyped_storage()
             yield storage.data_ptr(), storage.nbytes()

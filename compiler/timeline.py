@@ -20,7 +20,7 @@ class Allocation:
 
     `marks` is the last value of each channel: wrapper ("<index of the module>:<line>"), user (line of the snippet), module
     (path of the nn.Module), phase. `operators` is the stack of operators, outermost first. `scope` is equal for events inside one
-    execution of one operator or of one wrapper line. `forward` holds the marks of the forward operator whose gradient was being
+    execution of one operator or of one wrapper line, 0 outside of any. `forward` holds the marks of the forward operator whose gradient was being
     computed, where autograd's sequence numbers tell it."""
 
     bytes: int
@@ -127,7 +127,7 @@ def build(
 
 
 def _kind_of_released(block: _Block, scope: int, backward: bool) -> str:
-    if block.scope == scope:
+    if block.scope == scope != 0:
         return "workspace"
     return "saved" if backward and not block.backward else "temporary"
 

@@ -40,7 +40,7 @@ class BlockColumns(Frozen):
 
 class MemoryTimelinePayload(Frozen):
     """`series` says how it was obtained: `dry_run` (Inductor's own wrapper run with empty kernels), `compiled` and `eager`
-    (measured by the profiler). `method` is that in a sentence."""
+    (measured by the profiler). `method` is that in a sentence. `forward_end` is the first point of the backward."""
 
     format: Literal["timeline/1"] = "timeline/1"
     id: str
@@ -57,10 +57,13 @@ class MemoryTimelinePayload(Frozen):
 
 
 class SavedForBackward(Frozen):
-    """Bytes kept from forward to backward, by how they were obtained; null where unknown."""
+    """Bytes kept from forward to backward, by how they were obtained; null where unknown. `kept_tensor_bytes` sums the tensors that
+    the compiled graphs' autograd nodes really hold, and should be `partition_bytes`. The storages are distinct ones that are
+    no parameter, buffer or input."""
 
     partition_bytes: int | None = None
     partition_activation_bytes: int | None = None
+    kept_tensor_bytes: int | None = None
     kept_storages_bytes: int | None = None
     eager_storages_bytes: int | None = None
 

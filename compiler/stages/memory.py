@@ -123,6 +123,7 @@ def _tell_dry(session: Session, subject: Subject, found: _Dry) -> None:
     saved = SavedForBackward(
         partition_bytes=partition and partition[0],
         partition_activation_bytes=partition and partition[1],
+        kept_tensor_bytes=found.compiled.tensor_bytes if found.compiled else None,
         kept_storages_bytes=found.compiled.storage_bytes if found.compiled else None,
         eager_storages_bytes=found.eager.storage_bytes if found.eager else None,
     )
@@ -230,8 +231,9 @@ def measured(
     session.artifact(timeline, kind="timeline", name="eager", stage=STAGE)
     peaks["eager"] = timeline.peak_bytes
     known = captured or SavedForBackward()
-    kept = known.kept_storages_bytes
-    saved = saved_by_eager(step).storage_bytes if eager.backward else None
+    kept: dict[str, int] = {}
+    if eager.backward:
+        kept["eager_storages_bytes"] = saved_by_eager(step).storage_bytes
     if isinstance(compiled, Native):
         step = Step(compiled.subject, compiled.function)
         try:
@@ -249,8 +251,12 @@ def measured(
         )
         session.artifact(timeline, kind="timeline", name="compiled", stage=STAGE)
         peaks["compiled"] = timeline.peak_bytes
-        kept = saved_by_compiled(step).storage_bytes if compiled.subject.backward else None
-    figures = known.model_copy(update={"kept_storages_bytes": kept, "eager_storages_bytes": saved})
+        if peaks.get("dry_run", timeline.peak_bytes) != timeline.peak_bytes:
+            notes.append(message("memory.dry_run_differs", dry_run=peaks["dry_run"], compiled=timeline.peak_bytes))
+        if compiled.subject.backward:
+            by_compiled = saved_by_compiled(step)
+            kept |= {"kept_tensor_bytes": by_compiled.tensor_bytes, "kept_storages_bytes": by_compiled.storage_bytes}
+    figures = known.model_copy(update=kept)
     tell(session, peaks, figures, eager, notes)
 
 

@@ -23,6 +23,7 @@ _FOLDER = "TORCHINDUCTOR_CACHE_DIR"
 _AOT_ARTIFACT = "aotautograd_cache_"
 
 Outcome = Literal["hit", "miss", "bypass"]
+_OUTCOMES: dict[str, Outcome] = {"hit": "hit", "miss": "miss", "bypass": "bypass"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +113,8 @@ def cache_events() -> Iterator[list[CacheEvent]]:
 
 
 def _aot_event(artifact: str, payload: Callable[[], str]) -> CacheEvent | None:
-    outcome = artifact[len(_AOT_ARTIFACT) :]
-    if outcome not in ("hit", "miss", "bypass"):
+    outcome = _OUTCOMES.get(artifact[len(_AOT_ARTIFACT) :])
+    if outcome is None:
         return None
     info = json.loads(payload())
     return CacheEvent("aot_autograd", outcome, info.get("key") or "", info.get("cache_bypass_reason") or "")
