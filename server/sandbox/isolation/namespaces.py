@@ -1,0 +1,115 @@
+"""Namespaces: a child for which the rest of the machine does not exist. Its own processes, no network, and a root
+file system in memory that holds what it may read, read-only, and its scratch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from server.sandbox.isolation import syscalls
+from server.sandbox.isolation.policy import Policy
+from server.sandbox.isolation.reading import DEVICES, SYSTEM_FILES
+
+# Who the child is to itself, where it is nobody in particular outside.
+_INNER_ID = 1000
+_ROOT_BYTES = 4 << 20
+_READ_ONLY = syscalls.ATTR_RDONLY | syscalls.ATTR_NOSUID | syscalls.ATTR_NODEV
+_QUIET = syscalls.MS_NOSUID | syscalls.MS_NODEV
+
+
+def enclose() -> None:
+    """Called by the warden: its next child is process 1 of a PID namespace. An ordinary user makes a user namespace
+    for it, and is in it from now on (under the same uid, to everyone outside)."""
+    user, group = os.geteuid(), os.getegid()
+    if user == 0:
+        syscalls.unshare(syscalls.CLONE_NEWPID)
+        return
+    syscalls.unshare(syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWPID)
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{_INNER_ID} {user} 1"),
+        ("gid_map", f"{_INNER_ID} {group} 1"),
+    ):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def enter(policy: Policy) -> None:
+    """Called by the child: leave the machine's file system, network, IPC and names for its own. Its own capabilities
+    stay for now."""
+    syscalls.unshare(
+        syscalls.CLONE_NEWNS
+        | syscalls.CLONE_NEWNET
+        | syscalls.CLONE_NEWIPC
+        | syscalls.CLONE_NEWUTS
+        | syscalls.CLONE_NEWCGROUP
+    )
+    # Else what is mounted here would appear outside.
+    syscalls.mount("none", "/", None, syscalls.MS_REC | syscalls.MS_PRIVATE)
+    # The empty scratch outside is where the new root is built.
+    root = policy.scratch
+    syscalls.mount("tmpfs", root, "tmpfs", _QUIET, f"size={_ROOT_BYTES},nr_inodes=4096,mode=755")
+    for path in _outermost((*policy.readable, *SYSTEM_FILES)):
+        _show(root, path)
+    for path in DEVICES:
+        _bind(path, root + path, syscalls.ATTR_RDONLY | syscalls.ATTR_NOSUID | syscalls.ATTR_NOEXEC)
+    os.mkdir(root + "/proc")
+    syscalls.mount("proc", root + "/proc", "proc", _QUIET | syscalls.MS_NOEXEC)
+    scratch = root + policy.scratch
+    os.makedirs(scratch, exist_ok=True)
+    limits = policy.limits
+    owner = _INNER_ID if policy.user is None else policy.user
+    options = f"size={limits.disk_bytes},nr_inodes={limits.disk_entries},mode=700,uid={owner},gid={owner}"
+    syscalls.mount("tmpfs", scratch, "tmpfs", _QUIET, options)
+    if policy.cache is not None:
+        _overlay(root, policy.cache.golden, root + policy.cache.private, options, owner)
+    syscalls.change_root(root)
+    syscalls.restrict_mount("/", _READ_ONLY)
+    os.chdir(policy.scratch)
+    syscalls.set_hostname("sandbox")
+
+
+def _outermost(paths: tuple[str, ...]) -> Iterator[str]:
+    """The paths that exist and are inside none of the others, shortest first."""
+    taken: list[str] = []
+    for path in sorted(set(paths), key=len):
+        if os.path.lexists(path) and not any(path == above or path.startswith(above + "/") for above in taken):
+            taken.append(path)
+            yield path
+
+
+def _show(root: str, path: str) -> None:
+    """The same path inside, read-only; a link stays a link."""
+    if os.path.islink(path):
+        os.makedirs(os.path.dirname(root + path), exist_ok=True)
+        os.symlink(os.readlink(path), root + path)
+        return
+    _bind(path, root + path, _READ_ONLY)
+
+
+def _bind(source: str, target: str, attributes: int) -> None:
+    if os.path.isdir(source):
+        os.makedirs(target, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+    # With what is mounted below it: without, an ordinary user is refused, and a remount would miss those.
+    syscalls.mount(source, target, None, syscalls.MS_BIND | syscalls.MS_REC)
+    syscalls.restrict_mount(target, attributes, below=True)
+
+
+def _overlay(root: str, golden: str, private: str, options: str, owner: int) -> None:
+    """The golden cache as the lower layer; what the child writes goes to a layer of its own in memory."""
+    layer = root + "/.layer"
+    os.mkdir(layer)
+    syscalls.mount("tmpfs", layer, "tmpfs", _QUIET, options)
+    for name in ("upper", "work"):
+        os.mkdir(f"{layer}/{name}", 0o700)
+        os.chown(f"{layer}/{name}", owner, owner)
+    os.makedirs(private)
+    os.chown(private, owner, owner)
+    # userxattr: without rights over the machine, the layer's own marks are user attributes.
+    layers = f"lowerdir={golden},upperdir={layer}/upper,workdir={layer}/work,userxattr"
+    syscalls.mount("overlay", private, "overlay", _QUIET, layers)
+    # The overlay holds it; the child has no business in it.
+    syscalls.detach(layer)
