@@ -47,18 +47,20 @@ def serve(
     data: Data = None,
 ) -> None:
     """Start the explorer and its worker."""
-    from server import serve as serving
+    from server.address import CannotServeError, open_socket
     from server.sandbox import isolation
 
     settings = _settings(host=host, port=port, data=None if data is None else str(data))
     try:
-        listener = serving.open_socket(settings)
-    except serving.CannotServeError as fault:
+        listener = open_socket(settings)
+    except CannotServeError as fault:
         raise _stop(render(fault.cause), 1) from None
     name = f"[{settings.host}]" if ":" in settings.host else settings.host
     console = Console(stderr=True)
     console.print(Text.assemble("aotscope is on ", (f"http://{name}:{listener.getsockname()[1]}", "bold")))
     console.print(Text(f"Isolation. {render(isolation())}", style="dim"))
+    from server import serve as serving
+
     serving.serve(settings, listener, worker=not no_worker)
 
 

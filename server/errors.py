@@ -72,6 +72,8 @@ async def on_http(request: Request, error: Exception) -> JSONResponse:
         return answer(404, message("server.not_found", path=request.url.path), accepted, headers)
     if error.status_code == 405:
         return answer(405, message("server.method_not_allowed", method=request.method), accepted, headers)
+    if error.status_code == 413:
+        return answer(413, message("server.body_too_large", limit=int(error.detail)), accepted, headers)
     return answer(error.status_code, message("server.refused", why=str(error.detail)), accepted, headers)
 
 

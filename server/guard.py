@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from compiler.text import message
+from server.address import is_loopback
 from server.errors import ApiError, answer
 
 _UNSAFE = {"POST", "PUT", "PATCH", "DELETE"}
@@ -16,16 +17,6 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; "
     "connect-src 'self'; worker-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors {ancestors}"
 )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address, without port, can only mean this machine."""
-    if host.lower().rstrip(".") == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def host_of(authority: str) -> str | None:
@@ -36,10 +27,6 @@ def host_of(authority: str) -> str | None:
     except ValueError:
         return None
     return parts.hostname if parts.username is None and not parts.path else None
-
-
-class _TooLargeError(Exception):
-    pass
 
 
 class Guard:
@@ -54,9 +41,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        accepted = headers.get("accept-language")
         send = _with_security_headers(scope["path"], send)
-        started = False
         received = 0
 
         async def counted() -> Message:
@@ -64,25 +49,19 @@ class Guard:
             part = await receive()
             received += len(part.get("body", b""))
             if received > self._body_bytes:
-                raise _TooLargeError
+                # The framework passes this kind on as it is, to the handler that makes our answer of it.
+                raise HTTPException(413, str(self._body_bytes))
             return part
 
-        async def watched(part: Message) -> None:
-            nonlocal started
-            started = True
-            await send(part)
-
-        too_large = ApiError(413, message("server.body_too_large", limit=self._body_bytes))
         try:
             refuse(scope["method"], headers)
+            # A length that is not a number never comes here: the HTTP parser refuses it.
             if int(headers.get("content-length") or 0) > self._body_bytes:
-                raise too_large
-            await self._app(scope, counted, watched)
-        except _TooLargeError:
-            if not started:
-                await answer(too_large.status, too_large.cause, accepted)(scope, receive, send)
+                raise ApiError(413, message("server.body_too_large", limit=self._body_bytes))
         except ApiError as refusal:
-            await answer(refusal.status, refusal.cause, accepted)(scope, receive, send)
+            await answer(refusal.status, refusal.cause, headers.get("accept-language"))(scope, receive, send)
+            return
+        await self._app(scope, counted, send)
 
 
 def refuse(method: str, headers: Headers) -> None:

@@ -94,7 +94,7 @@ class Launcher:
         if self._ready is not None:
             return self._ready
         ours, theirs = socket.socketpair()
-        scratch = tempfile.mkdtemp(prefix="aotscope-")
+        scratch = tempfile.mkdtemp(prefix="aotscope-children-")
         configuration = Configuration(
             child=self._child, warm=self._warm, spawn=sys.platform == "darwin", scratch=scratch
         )

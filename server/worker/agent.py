@@ -90,7 +90,7 @@ class Agent:
             print(f"aotscope worker: {fault.cause.params.get('error', fault.cause.key)}", flush=True)
 
     def _status(self) -> dict[str, Any]:
-        state = "warming" if self._engine is None else "busy" if self._busy else "ready"
+        state = "warming" if self._engine is None else "busy" if self._busy >= self._settings.concurrency else "ready"
         return {
             "state": state,
             "pid": os.getpid(),

@@ -1,0 +1,17 @@
+# Both services of docker-compose.yml. Untested: it was written on a machine without a container engine.
+FROM python:3.11-slim-bookworm
+
+# g++ is for Inductor, dot for pictures.
+RUN apt-get update && apt-get install --yes --no-install-recommends g++ graphviz && rm -rf /var/lib/apt/lists/*
+
+WORKDIR /opt/aotscope
+COPY pyproject.toml README.md LICENSE constraints.txt ./
+COPY compiler compiler
+COPY server server
+RUN pip install --no-cache-dir --constraint constraints.txt --extra-index-url https://download.pytorch.org/whl/cpu .
+
+RUN useradd --create-home --uid 1000 aotscope && install --directory --owner aotscope /data
+USER aotscope
+ENV AOTSCOPE_DATA=/data
+VOLUME /data
+CMD ["aotscope", "serve"]
