@@ -92,11 +92,10 @@ def _bytes(node: Any) -> int:
 
 def _decisions(fusing: compat.Fusing, groups: list[FusionGroup]) -> list[FusionDecision]:
     group_of = {member: group.name for group in groups for member in group.members}
-    members = {node.get_name(): compat.members(node) for node in (*fusing.before, *fusing.after)}
 
     def together(first: str, second: str) -> bool:
-        ends = {group_of.get(name) for side in (first, second) for name in members.get(side, side.split("_"))}
-        return len(ends) == 1 and None not in ends
+        members = [*compat.members(fusing.nodes[first]), *compat.members(fusing.nodes[second])]
+        return len({group_of.get(name) for name in members}) == 1
 
     decisions: list[FusionDecision] = []
     for answer in fusing.answers.values():
@@ -105,20 +104,14 @@ def _decisions(fusing: compat.Fusing, groups: list[FusionGroup]) -> list[FusionD
         if answer.fused and not fused:
             explanation = message("fusion.elsewhere")
         elif not fused and not answer.reason:
-            explanation = _refusal(fusing, answer.first, answer.second)
+            first, second = fusing.nodes[answer.first], fusing.nodes[answer.second]
+            explanation = compat.backend_refusal(fusing.scheduler, first, second)
         decisions.append(
             FusionDecision(
                 first=answer.first, second=answer.second, fused=fused, reason=answer.reason, explanation=explanation
             )
         )
     return decisions
-
-
-def _refusal(fusing: compat.Fusing, first: str, second: str) -> Message:
-    nodes = compat.node_by_name(fusing, first), compat.node_by_name(fusing, second)
-    if nodes[0] is None or nodes[1] is None:
-        return message("fusion.backend_refused")
-    return compat.backend_refusal(fusing.scheduler, *nodes)
 
 
 def _asked_again(fusing: compat.Fusing) -> list[FusionDecision]:

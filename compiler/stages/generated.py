@@ -10,7 +10,7 @@ import torch.fx as fx
 
 from compiler.ir.schedule import Kernel, KernelLaunch
 from compiler.stages.provenance import Provenance
-from compiler.torch_compat.kernels import Definition, Generated
+from compiler.torch_compat.kernels import Buffer, Definition, Generated
 
 _DEFINED = re.compile(r"^(cpp_\w+) = async_compile", re.M)
 _LAUNCH = re.compile(r"^ +(?:kernel_)?(cpp_\w+)\(", re.M)
@@ -133,18 +133,22 @@ class _Reader:
                 self._launched(number, launch[1], len(launches.setdefault(launch[1], [])))
                 launches[launch[1]].append(KernelLaunch(line=number, text=text.strip()))
                 continue
-            nodes = self._about(text)
+            buffers = self._about(text)
+            nodes = self.provenance.ordered(node for buffer in buffers for node in buffer.origins)
             called = _EXTERN.findall(text)
             if called and not nodes and context is not None:
                 nodes = [context]
             self.mark(number, nodes)
+            groups = list(dict.fromkeys(buffer.group for buffer in buffers if buffer.group))
             for name in called:
                 externs[name] = externs.get(name, 0) + 1
                 kernel = Kernel(
                     name=f"{name}#{externs[name]}",
                     kind="extern",
                     launches=[KernelLaunch(line=number, text=text.strip())],
+                    group=" ".join(groups),
                 )
+                self.reading.groups[kernel.name] = groups
                 self.reading.kernels.append(self._made(kernel, nodes))
         self.reading.kernels = [
             kernel.model_copy(update={"launches": launches[kernel.name]}) if kernel.name in launches else kernel
@@ -157,8 +161,7 @@ class _Reader:
         mine = definitions[position : position + 1] or definitions
         self.mark(line, self.provenance.ordered(node for definition in mine for node in definition.origins))
 
-    def _about(self, text: str) -> list[fx.Node]:
-        """The nodes of the buffers that a line of the wrapper makes, or writes through `out=`."""
+    def _about(self, text: str) -> list[Buffer]:
+        """The buffers that a line of the wrapper makes, or writes through `out=`."""
         names = [name for groups in _ABOUT.findall(text) for name in groups if name]
-        found = [node for name in names for node in self.generated.buffers.get(name, ())]
-        return self.provenance.ordered(found)
+        return [self.generated.buffers[name] for name in names if name in self.generated.buffers]

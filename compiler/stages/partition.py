@@ -20,6 +20,7 @@ from compiler.text import message
 from compiler.torch_compat import partitioner as compat
 from compiler.torch_compat.aot import Kind, around_partition, around_subgraphs, around_trace
 from compiler.torch_compat.hooks import Lap, ours
+from compiler.torch_compat.passes import Watch, around_joint
 
 _NAME = StageName.PARTITION
 
@@ -32,6 +33,7 @@ class Partition:
     def install(self, session: Session) -> Iterator[None]:
         observed: list[compat.Observation] = []
         bodies = [0]
+        passes: list[float] = []  # Inductor runs its joint passes inside the partitioner's call
 
         def around_bodies(entered: bool) -> None:
             bodies[0] += 1 if entered else -1
@@ -44,34 +46,49 @@ class Partition:
                 session.emit(StageSkipped(reason=reason), stage=_NAME, compile=compile_id)
             return result
 
+        def timed_passes(module: fx.GraphModule, run: Callable[[], Any]) -> Any:
+            lap = Lap()
+            result = run()
+            passes.append(lap.seconds())
+            return result
+
         def handle(module: fx.GraphModule, partitioner: str, run: Callable[[], Any]) -> Any:
             compile_id = session.compile
             if compile_id is None:
                 return run()
             observation = compat.Observation()
             observed.append(observation)
+            traced_nodes = len(module.graph.nodes)
             given: list[Graph] = []
             with ours(session, _NAME, compile_id):
                 if partitioner != "partition_fn":  # not Inductor's: no passes come between
                     given.append(_lift(session, compile_id, module.graph, "joint_passes/joint", None))
+            passes.clear()
             lap = Lap()
             try:
                 result = run()
             finally:
                 observed.pop()
-            seconds = lap.seconds()
+            seconds = lap.seconds() - sum(passes)
             with ours(session, _NAME, compile_id):
                 session.emit(StageStarted(), stage=_NAME, compile=compile_id)
                 after_passes = session.graphs.get((compile_id, StageName.JOINT_PASSES, "joint"))
                 joint = given[0] if given else after_passes or session.graphs[compile_id, StageName.JOINT, "joint"]
                 name = _partitioner(partitioner, observation)
                 _emit(session, compile_id, joint, result[0].graph, result[1].graph, observation, name, seconds)
+                session.tally.joint_nodes_before_passes.append(traced_nodes)
             return result
 
         def current() -> compat.Observation | None:
             return observed[-1] if observed and not bodies[0] else None
 
-        with around_trace(traced), around_partition(handle), around_subgraphs(around_bodies), compat.observing(current):
+        with (
+            around_trace(traced),
+            around_partition(handle),
+            around_subgraphs(around_bodies),
+            around_joint(timed_passes, Watch()),
+            compat.observing(current),
+        ):
             yield
 
 
@@ -124,7 +141,7 @@ def _emit(
         session.artifact(graph_code(graph), kind="code", name=half, stage=_NAME, compile=compile, graph=half)
         session.artifact(links.payload(), kind="links", name="links", stage=_NAME, compile=compile, graph=half)
     session.artifact(payload, kind="partition", name="partition", stage=_NAME, compile=compile, graph="joint")
-    _count(session, compile, split, payload)
+    _count(session, split, payload)
     session.emit(
         StageFinished(
             seconds=seconds,
@@ -199,10 +216,8 @@ def _save_everything(joint: Graph) -> int:
     return sum(bytes_of(forward[name]) or 0 for name in read if name in forward)
 
 
-def _count(session: Session, compile: str, split: Split, payload: PartitionPayload) -> None:
+def _count(session: Session, split: Split, payload: PartitionPayload) -> None:
     tally = session.tally
-    traced = session.graphs.get((compile, StageName.JOINT, "joint"))
-    tally.joint_nodes_before_passes.append(len(traced.nodes) if traced is not None else None)
     tally.joint_nodes.append(len(split.joint.nodes))
     tally.fw_nodes.append(len(split.forward.nodes))
     tally.bw_nodes.append(len(split.backward.nodes))

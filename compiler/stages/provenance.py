@@ -18,6 +18,7 @@ class Provenance:
 
     def __init__(self, session: Session, compile: str, kind: str) -> None:
         self._session = session
+        self._kind = kind
         self._id = f"{slug(compile)}/post_grad/{kind}"
         self._graph: Graph | None = session.graphs.get((compile, StageName.POST_GRAD, kind))
         self._nodes = {node.name: (i, node) for i, node in enumerate(self._graph.nodes)} if self._graph else {}
@@ -48,8 +49,9 @@ class Provenance:
         return next((line for node in reversed(nodes) if (line := self.line(node))), None)
 
     def recomputed(self, name: str) -> bool:
+        """Whether the backward computes a node that the forward has computed already."""
         known = self._nodes.get(name)
-        return known is not None and "recomputed" in known[1].roles
+        return self._kind == "backward" and known is not None and "recomputed" in known[1].roles
 
     def target(self, node: fx.Node) -> str:
         known = self._nodes.get(node.name)

@@ -21,6 +21,7 @@ import torch._inductor.loop_body as loop_body
 import torch._inductor.utils as utils
 import torch.fx as fx
 from torch._inductor.graph import GraphLowering
+from torch._inductor.scheduler import Scheduler
 from torch._inductor.virtualized import V
 
 from compiler.torch_compat.hooks import replaced
@@ -49,15 +50,23 @@ class Definition:
 
 
 @dataclass(frozen=True)
+class Buffer:
+    """The FX nodes that a buffer was lowered from, and the fused scheduler node that makes it ("" if none does)."""
+
+    origins: list[fx.Node]
+    group: str
+
+
+@dataclass(frozen=True)
 class Generated:
     """The whole generated file of one graph. `contexts` are torch's own: from this line on, the wrapper is about this node.
-    `buffers` maps a buffer's name to the FX nodes it was lowered from."""
+    `buffers` maps a buffer's name to what it is."""
 
     lowering: Any
     text: str
     contexts: list[tuple[int, fx.Node]]
     definitions: list[Definition]
-    buffers: dict[str, list[fx.Node]]
+    buffers: dict[str, Buffer]
 
 
 @dataclass
@@ -91,7 +100,6 @@ def around_codegen(started: Callable[[], None], finished: Callable[[Generated], 
                 state.bodies.append(self)
                 return original(self)
             state.clear()
-            started()
             result = original(self)
             wrapper = result[0]
             finished(
@@ -107,6 +115,14 @@ def around_codegen(started: Callable[[], None], finished: Callable[[Generated], 
 
         return run
 
+    def scheduler_codegen(original: Callable[..., Any]) -> Callable[..., Any]:
+        def run(self: Any) -> Any:
+            if getattr(V.graph, "parent", None) is None:
+                started()
+            return original(self)
+
+        return run
+
     def codegen_body(original: Callable[..., Any]) -> Callable[..., Any]:
         def run(self: Any, parent: Any) -> Any:
             state.bodies.append(self)
@@ -118,16 +134,19 @@ def around_codegen(started: Callable[[], None], finished: Callable[[Generated], 
         for context in (*_lowering_marks(state), *_line_marks(state)):
             stack.enter_context(context)
         stack.enter_context(replaced(GraphLowering, "codegen", codegen))
+        stack.enter_context(replaced(Scheduler, "codegen", scheduler_codegen))
         stack.enter_context(replaced(GraphLowering, "codegen_subgraph", codegen_body))
         yield
 
 
-def _buffers(lowerings: list[Any]) -> dict[str, list[fx.Node]]:
-    found: dict[str, list[fx.Node]] = {}
+def _buffers(lowerings: list[Any]) -> dict[str, Buffer]:
+    found: dict[str, Buffer] = {}
     for lowering in lowerings:
+        fused = lowering.scheduler.name_to_fused_node
         for name, buffer in lowering.name_to_buffer.items():
-            origins = getattr(buffer, "origins", ())
-            found[name] = [node for node in origins if isinstance(node, fx.Node)]
+            origins = [node for node in getattr(buffer, "origins", ()) if isinstance(node, fx.Node)]
+            made_by = fused.get(getattr(buffer, "operation_name", None))
+            found[name] = Buffer(origins, "" if made_by is None else made_by.get_name())
     return found
 
 

@@ -34,12 +34,14 @@ class Answer:
 
 @dataclass
 class Fusing:
-    """One run of the fusion: the scheduler, its nodes before and after, and what it answered, the last answer for a pair."""
+    """One run of the fusion: the scheduler, its nodes before and after, and what it answered, the last answer for a pair.
+    `nodes` are those it was asked about, by name, groups on the way included."""
 
     scheduler: Any
     before: list[Any]
     after: list[Any] = field(default_factory=list)
     answers: dict[tuple[str, str], Answer] = field(default_factory=dict)
+    nodes: dict[str, Any] = field(default_factory=dict)
 
 
 @contextmanager
@@ -71,6 +73,7 @@ def around_fusion(
             result = original(self, node1, node2, *args, **kwargs)
             if running:
                 first, second = node1.get_name(), node2.get_name()
+                running[-1].nodes[first], running[-1].nodes[second] = node1, node2
                 reason = "" if result or not spoken else spoken[-1]
                 running[-1].answers[first, second] = Answer(first, second, bool(result), reason)
             return result
@@ -167,10 +170,6 @@ def backend_refusal(owner: Any, first: Any, second: Any) -> Message:
     if first.is_reduction():
         return message("fusion.after_reduction")
     return message("fusion.backend_refused")
-
-
-def node_by_name(fusing: Fusing, name: str) -> Any | None:
-    return next((node for node in fusing.after if node.get_name() == name), None)
 
 
 def _ranges(outer: Any, reduced: Any) -> str:
@@ -275,8 +274,7 @@ def _size(extent: Any) -> Size:
 def _ir_text(node: Any) -> str:
     body = getattr(node, "_body", None)
     if body is not None and hasattr(body, "debug_str"):
-        ranges = ", ".join(f"{variable}: {extent}" for variable, extent in body.var_ranges.items())
-        return f"for {ranges}\n{body.debug_str()}" if ranges else str(body.debug_str())
+        return str(body.debug_str())
     inner = node.node
     kernel = getattr(inner, "python_kernel_name", None) or type(inner).__name__
     inputs = getattr(inner, "inputs", None) or []
