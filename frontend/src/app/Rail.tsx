@@ -1,0 +1,110 @@
+import type { StageName } from "../generated/contract";
+import { t, type Key } from "../messages";
+import { bytes, seconds } from "../messages/format";
+import { findArtifact, stageOf, type StageState } from "../state/events";
+import { compile, run, show, stage } from "../state/store";
+
+const GROUPS: readonly { readonly label: Key; readonly stages: readonly StageName[] }[] = [
+  { label: "rail.capture", stages: ["source", "dynamo"] },
+  { label: "rail.aotautograd", stages: ["pre_grad", "joint", "joint_passes", "partition"] },
+  { label: "rail.inductor", stages: ["post_grad", "schedule", "fusion", "codegen", "memory"] },
+  { label: "rail.run", stages: ["execute", "cache"] },
+];
+
+const GLYPHS: Record<StageState["status"] | "trouble", string> = {
+  ok: "✓",
+  changed: "✓",
+  unchanged: "=",
+  trouble: "!",
+  failed: "!",
+  running: "◔",
+  waiting: "○",
+  skipped: "–",
+};
+
+export const stageLabel = (name: StageName): string => t(`stage.${name}`);
+
+/** A graph break or a difference from eager does not fail its stage; the rail says it all the same. */
+function look(name: StageName, state: StageState): StageState["status"] | "trouble" {
+  const done = state.status === "ok" || state.status === "changed" || state.status === "unchanged";
+  if (!done) return state.status;
+  const told = run.value.findings.some((finding) => finding.stage === name && finding.severity !== "note");
+  return told || (typeof state.facts["breaks"] === "number" && state.facts["breaks"] > 0) ? "trouble" : state.status;
+}
+
+function figure(name: StageName, { facts, seconds: spent, status }: StageState): string {
+  const number = (key: string): number | null => (typeof facts[key] === "number" ? facts[key] : null);
+  if (name === "fusion" && number("before") !== null) return `${number("before")}→${number("after")}`;
+  if (name === "memory" && number("peak_dry_run") !== null) return bytes(number("peak_dry_run")!);
+  if (name === "execute" && number("ratio") !== null) return `×${(1 / number("ratio")!).toFixed(2)}`;
+  if ((name === "pre_grad" || name === "joint_passes" || name === "post_grad") && number("changed") !== null) {
+    return number("changed") === 0 ? "" : String(number("changed"));
+  }
+  if (status === "running" || spent === null) return "";
+  return spent >= 0.005 ? seconds(spent) : "";
+}
+
+export function Rail() {
+  const now = run.value;
+  const at = compile.value;
+  return (
+    <nav class="rail" aria-label={t("rail.stages")}>
+      <div class="grp">
+        <span>{t("rail.compile")}</span>
+        <div class="st">
+          <CompilePicker />
+        </div>
+      </div>
+      {GROUPS.map((group) => (
+        <div class="grp" key={group.label}>
+          <span>{t(group.label)}</span>
+          <div class="st">
+            {group.stages.map((name) => {
+              const state = stageOf(now, at, name);
+              const kind = look(name, state);
+              const small = figure(name, state);
+              return (
+                <button
+                  key={name}
+                  class={`s ${kind}`}
+                  aria-current={stage.value === name ? "true" : undefined}
+                  data-stage={name}
+                  data-status={state.status}
+                  title={`${stageLabel(name)}: ${t(`status.${kind}`)}`}
+                  onClick={() => show({ stage: name, graph: null, tab: null, pass: null })}
+                >
+                  <i aria-hidden="true">{GLYPHS[kind]}</i>
+                  {stageLabel(name)}
+                  <span class="sr">{t(`status.${kind}`)}</span>
+                  {small && <em>{small}</em>}
+                </button>
+              );
+            })}
+          </div>
+        </div>
+      ))}
+    </nav>
+  );
+}
+
+function CompilePicker() {
+  const known = run.value.compiles;
+  if (known.length === 0) return <span class="s dim">–</span>;
+  return (
+    <label class="pill" title={known.find((made) => made.id === compile.value)?.function}>
+      <select
+        aria-label={t("rail.compile")}
+        value={compile.value ?? ""}
+        onChange={(event) => show({ compile: event.currentTarget.value, graph: null, pass: null, node: null })}
+      >
+        {known.map((made) => (
+          <option key={made.id} value={made.id}>
+            {`[${made.id}]`}
+            {findArtifact(stageOf(run.value, made.id, "dynamo"), "graph") ? "" : " ∅"}
+          </option>
+        ))}
+      </select>
+      {known.length > 1 && <small>{t("rail.of", { count: known.length })}</small>}
+    </label>
+  );
+}

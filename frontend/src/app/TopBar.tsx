@@ -1,0 +1,131 @@
+import { signal } from "@preact/signals";
+import { language, t } from "../messages";
+import { seconds } from "../messages/format";
+import { isOver } from "../state/events";
+import { connected, run } from "../state/store";
+import { cancel, chosen, examples, mode, native, offline, openExample, permalink, submit, submitting } from "./control";
+import { sheet, toggleSheet } from "./sheets";
+import { nextTheme, theme } from "./settings";
+
+const shared = signal(false);
+const apple = /Mac|iPhone|iPad/.test(navigator.platform);
+
+async function share(): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(permalink());
+  } catch {
+    prompt(t("top.share"), permalink());
+    return;
+  }
+  shared.value = true;
+  setTimeout(() => (shared.value = false), 1600);
+}
+
+function Status() {
+  const { status, t: time, engine, captureEnd, seq } = run.value;
+  let text = "";
+  if (status === "queued") text = t("status.queued");
+  else if (status === "running") text = captureEnd === null ? t("top.compiling") : t("top.native");
+  else if (isOver(status)) text = t(`top.${status}`, { time: seconds(captureEnd ?? time) });
+  if (!connected.value && seq > 0 && !isOver(status)) text = t("top.reconnecting");
+  return (
+    <span class="status" role="status">
+      {text}
+      {engine && <span class="wide"> · torch {engine.torch.replace(/\+.*/, "")}</span>}
+    </span>
+  );
+}
+
+export function TopBar() {
+  const busy = run.value.status === "running" || run.value.status === "queued";
+  const worst = run.value.findings.length;
+  const serious = run.value.findings.some((finding) => finding.severity !== "note");
+  return (
+    <header class="top">
+      <a class="logo" href="/">
+        <i>aot</i>
+        <b>scope</b>
+      </a>
+      {!offline.value && (
+        <>
+          <label class="pill">
+            <small>{t("top.example")}</small>
+            <select
+              value={chosen.value ?? ""}
+              onChange={(event) => {
+                const example = examples.value.find((one) => one.name === event.currentTarget.value);
+                if (example) {
+                  history.pushState(null, "", "/");
+                  openExample(example);
+                }
+              }}
+            >
+              {chosen.value === null && <option value="">–</option>}
+              {examples.value.map((example) => (
+                <option key={example.name} value={example.name} title={example.description}>
+                  {example.title || example.name}
+                </option>
+              ))}
+            </select>
+          </label>
+          <label class="pill">
+            <small>{t("top.target")}</small>
+            <select value="cpu">
+              <option value="cpu">CPU</option>
+            </select>
+          </label>
+          <label class="pill">
+            <small>{t("top.mode")}</small>
+            <select value={mode.value} onChange={(event) => (mode.value = event.currentTarget.value as typeof mode.value)}>
+              <option value="auto">{t("mode.auto")}</option>
+              <option value="training">{t("mode.training")}</option>
+              <option value="inference">{t("mode.inference")}</option>
+            </select>
+          </label>
+          <button
+            class={`pill ${native.value ? "on" : ""}`}
+            aria-pressed={native.value}
+            title={t("top.native_help")}
+            onClick={() => (native.value = !native.value)}
+          >
+            {native.value ? "g++ ✓" : "g++ –"}
+          </button>
+          {busy ? (
+            <button class="run stop" onClick={() => void cancel()}>
+              {t("top.cancel")}
+            </button>
+          ) : (
+            <button class="run" disabled={submitting.value} onClick={() => void submit()}>
+              {t("top.run")}
+              <kbd>{apple ? "⌘↵" : "Ctrl ↵"}</kbd>
+            </button>
+          )}
+        </>
+      )}
+      <span class="sp" />
+      <Status />
+      {!offline.value && (
+        <button class="pill" onClick={() => void share()}>
+          {shared.value ? t("top.copied") : t("top.share")}
+        </button>
+      )}
+      <button class="pill" aria-expanded={sheet.value === "findings"} onClick={() => toggleSheet("findings")}>
+        <b class={serious ? "bad" : ""}>{worst}</b> {t("top.findings")}
+      </button>
+      <button
+        class="ic"
+        lang={language.value === "en" ? "zh" : "en"}
+        title={language.value === "en" ? "中文" : "English"}
+        onClick={() => (language.value = language.value === "en" ? "zh" : "en")}
+      >
+        {language.value === "en" ? <b>EN</b> : "EN"} / {language.value === "zh" ? <b>中</b> : "中"}
+      </button>
+      <button class="ic" title={t(`theme.${theme.value}`)} aria-label={t(`theme.${theme.value}`)} onClick={nextTheme}>
+        {theme.value === "system" ? "◐" : theme.value === "light" ? "○" : "●"}
+      </button>
+      <button class="ic" aria-label={t("help.title")} aria-expanded={sheet.value === "help"} onClick={() => toggleSheet("help")}>
+        ?
+      </button>
+    </header>
+  );
+}

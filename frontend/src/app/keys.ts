@@ -1,0 +1,45 @@
+import { STAGES } from "../state/events";
+import { select, show, stage } from "../state/store";
+import { submit } from "./control";
+import { keysOn } from "./settings";
+import { sheet, toggleSheet } from "./sheets";
+
+/** Keys of the whole page. Panes take theirs first; the editor and form fields keep all but Ctrl/⌘+Enter. */
+export function bindKeys(): void {
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      if (!event.defaultPrevented) {
+        event.preventDefault();
+        void submit();
+      }
+      return;
+    }
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !keysOn.value) return;
+    const target = event.target instanceof Element ? event.target : null;
+    if (target?.closest("input, select, textarea, [contenteditable=true], .cm-editor")) return;
+    switch (event.key) {
+      case "ArrowLeft":
+        step(-1);
+        break;
+      case "ArrowRight":
+        step(1);
+        break;
+      case "?":
+        toggleSheet("help");
+        break;
+      case "Escape":
+        if (sheet.value) sheet.value = null;
+        else select(null);
+        break;
+      default:
+        return;
+    }
+    event.preventDefault();
+  });
+}
+
+function step(by: number): void {
+  const at = STAGES.indexOf(stage.value) + by;
+  const next = STAGES[Math.max(0, Math.min(STAGES.length - 1, at))]!;
+  show({ stage: next, graph: null, tab: null, pass: null });
+}

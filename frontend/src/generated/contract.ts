@@ -1,0 +1,800 @@
+// Generated from the pydantic models by scripts/gen-types.mjs. Do not edit.
+
+export type Body =
+  | RunStarted
+  | PhaseStarted
+  | CompileStarted
+  | StageStarted
+  | StageFinished
+  | StageFailed
+  | StageSkipped
+  | ArtifactMade
+  | Finding
+  | Printed
+  | OutputCut
+  | Summary
+  | Finished
+  | Failed
+  | TimedOut
+  | Cancelled
+  | Lost;
+/**
+ * auto: training when anything requires grad, else inference.
+ */
+export type Mode = "auto" | "training" | "inference";
+/**
+ * The stages, in the order in which they are shown.
+ */
+export type StageName =
+  | "source"
+  | "dynamo"
+  | "pre_grad"
+  | "joint"
+  | "joint_passes"
+  | "partition"
+  | "post_grad"
+  | "schedule"
+  | "fusion"
+  | "codegen"
+  | "memory"
+  | "execute"
+  | "cache";
+export type StageStatus = "ok" | "changed" | "unchanged";
+export type Severity = "error" | "warning" | "note";
+
+export interface Contract {
+  Body?: Body;
+  Envelope?: Envelope;
+  Payloads?: Payloads;
+  RunRequest?: RunRequest;
+  StageName?: StageName;
+  version?: 1;
+}
+export interface RunStarted {
+  engine: Engine;
+  request: RunRequest;
+  type: "run_started";
+}
+/**
+ * What ran the snippet.
+ */
+export interface Engine {
+  aotscope: string;
+  /**
+   * Vector instruction set that Inductor compiles for, e.g. "avx512"; "" if unknown.
+   */
+  cpu: string;
+  platform: string;
+  python: string;
+  threads: number;
+  torch: string;
+}
+/**
+ * One snippet and its options.
+ */
+export interface RunRequest {
+  options: Options;
+  /**
+   * Python source of the snippet.
+   */
+  source: string;
+}
+/**
+ * How to run a snippet. Each field is a field of the REST API and a flag of the command line.
+ */
+export interface Options {
+  mode: Mode;
+  /**
+   * Compile with the C++ compiler, run, time and compare.
+   */
+  native: boolean;
+  /**
+   * What the code is compiled for.
+   */
+  target: "cpu";
+  /**
+   * The last stage to show; null for all of them.
+   */
+  until: StageName | null;
+}
+/**
+ * A fork of the warmed parent began: `capture` (every stage up to generated code) or `native` (g++ and timing).
+ */
+export interface PhaseStarted {
+  phase: "capture" | "native";
+  type: "phase_started";
+}
+/**
+ * Dynamo began to compile a frame: the envelope's `compile` is its id.
+ */
+export interface CompileStarted {
+  /**
+   * As shown to the user; the snippet's own file is `snippet.py` or its real name.
+   */
+  file: string;
+  function: string;
+  line: number;
+  /**
+   * For a recompile, torch's own text of the guard that failed.
+   */
+  reason: string | null;
+  type: "compile_started";
+}
+export interface StageStarted {
+  type: "stage_started";
+}
+/**
+ * `seconds` is what torch spent in the stage (null where it cannot be told apart), without our own work.
+ */
+export interface StageFinished {
+  /**
+   * A few figures for the stage rail and the command line, e.g. nodes=196.
+   */
+  facts: {
+    [k: string]: number | string | boolean | null;
+  };
+  graph: string | null;
+  seconds: number | null;
+  status: StageStatus;
+  type: "stage_finished";
+}
+export interface StageFailed {
+  cause: Message;
+  /**
+   * The exception's own type and text, as torch says it.
+   */
+  error: string;
+  /**
+   * Line of the snippet, where it is known.
+   */
+  line: number | null;
+  /**
+   * The user's frames only.
+   */
+  traceback: string;
+  type: "stage_failed";
+}
+/**
+ * A sentence of the product. `key` names an entry of `compiler/messages/<language>/*.json`; what torch or the
+ * user said travels as a parameter and stays as it is.
+ */
+export interface Message {
+  key: string;
+  params: {
+    [k: string]: string | number | boolean | null;
+  };
+}
+export interface StageSkipped {
+  reason: Message;
+  type: "stage_skipped";
+}
+/**
+ * A payload is ready. `name` tells several of one stage apart; `graph` is the graph that it belongs to.
+ */
+export interface ArtifactMade {
+  artifact: ArtifactRef;
+  graph: string | null;
+  name: string;
+  type: "artifact";
+}
+/**
+ * An immutable payload: `hash` is the sha256 of its uncompressed bytes, `bytes` their number.
+ */
+export interface ArtifactRef {
+  bytes: number;
+  format: string;
+  hash: string;
+  kind: string;
+}
+/**
+ * Something the user should know: a graph break, a recompile, a divergence, with its line and its evidence.
+ */
+export interface Finding {
+  /**
+   * Id of the entity that is the evidence.
+   */
+  entity: string | null;
+  hint: Message | null;
+  line: number | null;
+  message: Message;
+  severity: Severity;
+  type: "finding";
+}
+export interface Printed {
+  stream: "stdout" | "stderr";
+  text: string;
+  type: "printed";
+}
+/**
+ * The snippet printed more than is kept; nothing after this is shown.
+ */
+export interface OutputCut {
+  limit_bytes: number;
+  type: "output_cut";
+}
+/**
+ * The figures of the whole run; the names are defined in `tests/corpus/README.md`.
+ */
+export interface Summary {
+  summary: {
+    [k: string]: number | string | number[] | string[] | null;
+  };
+  type: "summary";
+}
+/**
+ * Terminal: the snippet ran. `error` is set when compiling or running the model raised.
+ */
+export interface Finished {
+  error: Message | null;
+  type: "finished";
+}
+/**
+ * Terminal: the snippet could not be run.
+ */
+export interface Failed {
+  cause: Message;
+  error: string;
+  line: number | null;
+  traceback: string;
+  type: "failed";
+}
+export interface TimedOut {
+  limit_seconds: number;
+  /**
+   * The stage that was running.
+   */
+  stage: StageName | null;
+  type: "timed_out";
+}
+export interface Cancelled {
+  type: "cancelled";
+}
+/**
+ * Terminal: the worker died; the run was not repeated.
+ */
+export interface Lost {
+  cause: Message;
+  type: "lost";
+}
+/**
+ * One event of a run. `seq` counts from 1 without gaps and is the SSE id; `t` is seconds since the run began.
+ * On the wire, the fields of `body` lie beside those of the envelope (see `dump_event`).
+ */
+export interface Envelope {
+  compile?: string | null;
+  run: string;
+  seq: number;
+  stage?: StageName | null;
+  t: number;
+  v: 1;
+}
+export interface Payloads {
+  breaks: BreaksPayload;
+  cache: CachePayload;
+  code: CodePayload;
+  execution: ExecutionPayload;
+  fusion: FusionPayload;
+  graph: GraphPayload;
+  guards: GuardsPayload;
+  kernels: KernelsPayload;
+  links: LinksPayload;
+  memory: MemoryPayload;
+  partition: PartitionPayload;
+  passes: PassesPayload;
+  recompiles: RecompilesPayload;
+  schedule: SchedulePayload;
+  source: SourcePayload;
+  timeline: MemoryTimelinePayload;
+}
+export interface BreaksPayload {
+  breaks: GraphBreak[];
+  format: "breaks/1";
+}
+/**
+ * One cause, shown once; `count` says how often it struck.
+ *
+ * kind: `break` (the graph was cut and compilation went on after it), `rest_of_function` (the rest of a function was
+ * given to eager), `whole_function` (the frame was skipped), `recompile_limit`, `backend_failure`, `skipped`.
+ */
+export interface GraphBreak {
+  context: string;
+  count: number;
+  explanation: string;
+  function: string;
+  gb_id: string;
+  gb_type: string;
+  hints: string[];
+  id: string;
+  kind: "break" | "rest_of_function" | "whole_function" | "recompile_limit" | "backend_failure" | "skipped";
+  line: number | null;
+  reason: string;
+  stack: StackFrame[];
+  text: string;
+  url: string;
+}
+/**
+ * One Python frame, outermost first in a stack. `user` marks frames of the snippet's own files.
+ */
+export interface StackFrame {
+  code: string;
+  file: string;
+  function: string;
+  line: number;
+  user: boolean;
+}
+export interface CachePayload {
+  cold_seconds: number | null;
+  format: "cache/1";
+  notes: Message[];
+  probes: CacheProbe[];
+  warm_seconds: number | null;
+}
+/**
+ * One compile in an otherwise equal setting. `outcome` is torch's: hit, miss, bypass; `reason` its own text for a bypass.
+ */
+export interface CacheProbe {
+  cache: "aot_autograd" | "fx_graph";
+  count: number;
+  key: string;
+  outcome: "hit" | "miss" | "bypass" | "unused";
+  reason: string;
+  what: "cold" | "warm";
+}
+/**
+ * `id` is the prefix of the lines' ids: line 412 is `<id>/@412`. Entities in `marks` are FX nodes of the neighbouring
+ * earlier stage, and `line/18` where the snippet's line is known.
+ */
+export interface CodePayload {
+  format: "code/1";
+  id: string;
+  language: "python" | "cpp" | "text" | "diff";
+  marks: LineMarks;
+  strings: string[];
+  text: string;
+}
+/**
+ * Parallel columns: line `line[i]` (1-based) of the text comes from entity `strings[entity[i]]`.
+ */
+export interface LineMarks {
+  entity: number[];
+  line: number[];
+}
+export interface ExecutionPayload {
+  compared: boolean;
+  comparisons: Comparison[];
+  compile_seconds: number | null;
+  format: "execution/1";
+  graphs_differ: Message | null;
+  kernels: KernelTime[];
+  native_seconds: number | null;
+  timing: Timing | null;
+  why_not_compared: Message | null;
+  why_not_timed: Message | null;
+}
+/**
+ * One tensor, compiled against eager. `max_abs` and `max_rel` are over all elements, null when the shapes or types differ
+ * (then `mismatch` says how). `agrees` uses torch.testing's default tolerances for the dtype.
+ */
+export interface Comparison {
+  agrees: boolean | null;
+  call: number;
+  dtype: string;
+  kind: "output" | "gradient" | "buffer" | "printed";
+  max_abs: number | null;
+  max_rel: number | null;
+  mismatch: string;
+  name: string;
+  shape: number[];
+}
+export interface KernelTime {
+  calls: number;
+  entity: string;
+  name: string;
+  seconds: number;
+}
+/**
+ * Paired samples in seconds: `eager[i]` and `compiled[i]` were measured one after the other. `ratio` is the median of
+ * compiled/eager over pairs, `low` and `high` its bootstrap 95 % interval.
+ */
+export interface Timing {
+  compiled: number[];
+  eager: number[];
+  high: number;
+  low: number;
+  ratio: number;
+  what: Message;
+}
+/**
+ * Pairs absent from `decisions` were never considered by Inductor.
+ */
+export interface FusionPayload {
+  decisions: FusionDecision[];
+  format: "fusion/1";
+  groups: FusionGroup[];
+  id: string;
+  nodes_after: number;
+  nodes_before: number;
+}
+/**
+ * Inductor's own answer for a pair that it considered, or that was asked of it again afterwards.
+ */
+export interface FusionDecision {
+  asked: "by_inductor" | "again";
+  first: string;
+  fused: boolean;
+  reason: string;
+  second: string;
+}
+/**
+ * A node after fusion: `members` are the names of the nodes before. `bytes_before` sums what the members read and
+ * write each for itself; `bytes_after` what the group reads from and writes to memory, buffers inside it not counted.
+ */
+export interface FusionGroup {
+  bytes_after: number | null;
+  bytes_before: number | null;
+  kernel: string;
+  kind: string;
+  members: string[];
+  name: string;
+}
+/**
+ * `roles` of a node are one string, words separated by a space.
+ */
+export interface GraphPayload {
+  edges: EdgeColumns;
+  format: "graph/1";
+  id: string;
+  nodes: NodeColumns;
+  stacks: StackFrame[][];
+  strings: string[];
+  values: (TensorValue | ScalarValue | TupleValue)[];
+}
+/**
+ * Data flow: `source[i]` → `target[i]`, indices of nodes.
+ */
+export interface EdgeColumns {
+  source: number[];
+  target: number[];
+}
+/**
+ * Parallel columns. Strings are indices into `GraphPayload.strings` (0 is always ""); -1 is "none" for `value`,
+ * `stack`, `seq_nr`, `twin` and `bytes`; line 0 is "unknown".
+ */
+export interface NodeColumns {
+  args: number[];
+  bytes: number[];
+  call: number[];
+  grad_fn: number[];
+  line: number[];
+  module: number[];
+  module_type: number[];
+  name: number[];
+  op: number[];
+  phase: number[];
+  roles: number[];
+  seq_nr: number[];
+  stack: number[];
+  target: number[];
+  twin: number[];
+  value: number[];
+}
+/**
+ * A tensor's metadata. `stride` is in elements and null for sparse layouts; `bytes` are those of
+ * its elements (not of its storage), by the hint of each symbolic size, null when that is unknown.
+ */
+export interface TensorValue {
+  bytes: number | null;
+  device: string;
+  dtype: string;
+  kind: "tensor";
+  layout: string;
+  memory_format: string | null;
+  requires_grad: boolean;
+  shape: (number | SymbolicSize)[];
+  stride: (number | SymbolicSize)[] | null;
+}
+/**
+ * A size that is an expression: `hint` is its value in this run, null when it is data-dependent (unbacked).
+ */
+export interface SymbolicSize {
+  expr: string;
+  hint: number | null;
+}
+/**
+ * A Python or symbolic number that flows through the graph.
+ */
+export interface ScalarValue {
+  kind: "scalar";
+  type: string;
+  value: number | SymbolicSize | boolean | string | null;
+}
+export interface TupleValue {
+  items: (TensorValue | ScalarValue | null)[];
+  kind: "tuple";
+}
+/**
+ * `leaf_guards` counts the leaf lines of torch's guard tree; `tree` is its own text.
+ */
+export interface GuardsPayload {
+  format: "guards/1";
+  guards: Guard[];
+  leaf_guards: number;
+  tree: string;
+}
+/**
+ * `source` is torch's expression of what is guarded, `code` the conditions checked, `value` its value when compiled,
+ * as text; `line` the snippet's line that made the guard, null where torch keeps only a library's.
+ */
+export interface Guard {
+  code: string[];
+  line: number | null;
+  source: string;
+  stack: StackFrame[];
+  type: string;
+  value: string;
+}
+/**
+ * Coverage counts statements of generated kernels: all, linked to an FX node, linked to a line of the snippet.
+ */
+export interface KernelsPayload {
+  format: "kernels/1";
+  id: string;
+  kernels: Kernel[];
+  statements: number;
+  statements_with_line: number;
+  statements_with_node: number;
+}
+/**
+ * A kernel or an external call. `first_line` and `last_line` are its source's range in the generated code (0 for an external
+ * call); `nodes` FX nodes of the post-grad graph, `lines` lines of the snippet; `recomputed` those of the
+ * nodes that the forward has computed already.
+ */
+export interface Kernel {
+  first_line: number;
+  group: string;
+  kind: "cpp" | "extern" | "triton";
+  last_line: number;
+  launches: KernelLaunch[];
+  lines: number[];
+  name: string;
+  nodes: string[];
+  ops: string[];
+  recomputed: string[];
+}
+/**
+ * `line` is a line of the generated code.
+ */
+export interface KernelLaunch {
+  line: number;
+  text: string;
+}
+export interface LinksPayload {
+  format: "links/1";
+  links: LinkColumns;
+  strings: string[];
+}
+/**
+ * All are indices into `strings`. `kind` is "lowered" for "became", "line" for a source line, "code" for a line of
+ * generated code; `evidence` names where torch keeps the relation, e.g. "stack_trace", "from_node", "origins".
+ */
+export interface LinkColumns {
+  evidence: number[];
+  kind: number[];
+  source: number[];
+  target: number[];
+}
+/**
+ * The stage's figures side by side; the timelines are artifacts of their own.
+ */
+export interface MemoryPayload {
+  definition: Message;
+  format: "memory/1";
+  notes: Message[];
+  peaks: {
+    [k: string]: number;
+  };
+  saved: SavedForBackward;
+}
+/**
+ * Bytes kept from forward to backward, by how they were obtained; null where unknown.
+ */
+export interface SavedForBackward {
+  eager_storages_bytes: number | null;
+  kept_storages_bytes: number | null;
+  partition_activation_bytes: number | null;
+  partition_bytes: number | null;
+}
+/**
+ * Byte figures are the partitioner's, by hint of symbolic sizes; what is really kept is measured in the memory stage.
+ */
+export interface PartitionPayload {
+  cut_value: number | null;
+  decisions: NodeDecision[];
+  eager_saved_bytes: number | null;
+  format: "partition/1";
+  id: string;
+  memory_budget: number | null;
+  network_edges: number | null;
+  network_nodes: number | null;
+  options: {
+    [k: string]: boolean | number | string | null;
+  };
+  partitioner: string;
+  recomputed: string[];
+  save_everything_bytes: number | null;
+  saved: SavedTensor[];
+  saved_activation_bytes: number;
+  saved_bytes: number;
+}
+/**
+ * What became of one forward node of the joint graph.
+ *
+ * verdict: `saved` (an output of the forward that the backward reads), `recomputed` (runs again in the backward),
+ * `forward_only` (the backward does not need it), `input` (a graph input the backward reads: kept anyway).
+ * `capacity` is the weight of its edge in the flow network in bytes, weighted as the partitioner weights it; null: unbounded.
+ * `reasons` are the partitioner's own texts on the edges of the node.
+ */
+export interface NodeDecision {
+  banned: boolean;
+  bytes: number | null;
+  capacity: number | null;
+  line: number | null;
+  node: string;
+  reasons: string[];
+  sentence: Message;
+  verdict: "saved" | "recomputed" | "forward_only" | "input";
+}
+/**
+ * One tensor that crosses from forward to backward, parameters and inputs among them (`is_input`).
+ */
+export interface SavedTensor {
+  bytes: number | null;
+  is_input: boolean;
+  line: number | null;
+  node: string;
+  readers: string[];
+}
+/**
+ * `id` is `compile/stage/graph`. Steps that changed nothing are counted in `unchanged`, and listed by name.
+ */
+export interface PassesPayload {
+  format: "passes/1";
+  id: string;
+  steps: PassStep[];
+  unchanged: number;
+}
+/**
+ * `before` and `after` are hashes of `graph/1` artifacts, null when the pass changed nothing or both sides are already named by
+ * the neighbours. `diff` is a unified diff of the two graphs' printed form.
+ */
+export interface PassStep {
+  added: string[];
+  after: string | null;
+  before: string | null;
+  changed: boolean;
+  diff: string;
+  name: string;
+  nodes_after: number;
+  nodes_before: number;
+  removed: string[];
+  seconds: number | null;
+}
+export interface RecompilesPayload {
+  format: "recompiles/1";
+  recompiles: Recompile[];
+}
+/**
+ * A cache entry that did not fit: `entry` is the compile that it belongs to, `compile` the new one.
+ */
+export interface Recompile {
+  compile: string;
+  entry: string;
+  guard: string;
+  line: number | null;
+  new: string;
+  old: string;
+  source: string;
+  text: string;
+}
+export interface SchedulePayload {
+  format: "schedule/1";
+  id: string;
+  nodes: SchedulerNode[];
+}
+/**
+ * `origins` are FX node names of the post-grad graph. `reads` and `writes` are buffer names with their bytes.
+ * `kind` is Inductor's class in words: pointwise, reduction, extern, nop, template, foreach, grouped, other.
+ * `ir` is Inductor's own readable text of the node.
+ */
+export interface SchedulerNode {
+  buffers: string[];
+  dtype: string;
+  ir: string;
+  kind: string;
+  line: number | null;
+  name: string;
+  origins: string[];
+  reads: {
+    [k: string]: number;
+  };
+  shape: (number | SymbolicSize)[];
+  writes: {
+    [k: string]: number;
+  };
+}
+/**
+ * `assumed` says what the snippet left open and was decided for it.
+ */
+export interface SourcePayload {
+  assumed: Message[];
+  backend: string;
+  calls: number;
+  compile_kwargs: string;
+  config: string;
+  form: "declared" | "script";
+  format: "source/1";
+  inputs: InputValue[];
+  loss: string;
+  mode: ("training" | "inference") | null;
+  model: string;
+  model_text: string;
+  parameters: Parameters | null;
+}
+/**
+ * One argument of the model: `name` is its parameter's name where it is known.
+ */
+export interface InputValue {
+  name: string;
+  text: string;
+  value: TensorValue | ScalarValue | TupleValue | null;
+}
+export interface Parameters {
+  buffer_bytes: number;
+  buffers: number;
+  bytes: number;
+  elements: number;
+  tensors: number;
+}
+/**
+ * `series` says how it was obtained: `dry_run` (Inductor's own wrapper run with empty kernels), `compiled` and `eager`
+ * (measured by the profiler). `method` is that in a sentence.
+ */
+export interface MemoryTimelinePayload {
+  blocks: BlockColumns;
+  caveats: Message[];
+  end_bytes: number;
+  format: "timeline/1";
+  forward_end: number | null;
+  id: string;
+  method: Message;
+  peak_bytes: number;
+  peak_point: number;
+  points: PointColumns;
+  series: "dry_run" | "compiled" | "eager";
+  strings: string[];
+}
+/**
+ * A block lives from point `start` up to, not including, point `end` (-1: to the end of the step).
+ * `kind` is an index into `strings`: output, saved, temporary, workspace, gradient.
+ */
+export interface BlockColumns {
+  bytes: number[];
+  end: number[];
+  entity: number[];
+  kind: number[];
+  line: number[];
+  module: number[];
+  name: number[];
+  start: number[];
+}
+/**
+ * A point is the state after one allocation or release. `label` and `entity` are indices into `strings`: the wrapper's line or operator
+ * that was running, and its entity ("" if unknown); `line` is the snippet's line, 0 if unknown; `phase` 0 forward, 1 backward.
+ */
+export interface PointColumns {
+  entity: number[];
+  label: number[];
+  line: number[];
+  live: number[];
+  phase: number[];
+}

@@ -1,0 +1,364 @@
+import type { Box, Scene, Wire } from "../layout/scene";
+import type { Camera } from "./camera";
+import type { Palette } from "./palette";
+
+export interface Rect {
+  readonly x: number;
+  readonly y: number;
+  readonly w: number;
+  readonly h: number;
+}
+
+export interface Marks {
+  /** Key of the selected box. */
+  readonly selected: string | null;
+  /** Keys of boxes that hold a part of the selection. */
+  readonly linked: ReadonlySet<string>;
+  readonly focus: string | null;
+  readonly found: ReadonlySet<string>;
+}
+
+export interface Words {
+  readonly turn: string;
+  readonly backward: string;
+  readonly bytes: (bytes: number) => string;
+  readonly name: (node: number) => string;
+}
+
+export interface Frame {
+  readonly scene: Scene;
+  readonly rects: readonly Rect[];
+  readonly alpha: readonly number[];
+  readonly camera: Camera;
+  readonly marks: Marks;
+  readonly palette: Palette;
+  readonly words: Words;
+  readonly width: number;
+  readonly height: number;
+}
+
+const LABELS_FROM = 0.34;
+const EDGES_FROM = 0.08;
+const MANY_WIRES = 12;
+
+export function paint(context: CanvasRenderingContext2D, frame: Frame): void {
+  const { camera, palette, width, height } = frame;
+  const ratio = context.getTransform().a;
+  context.fillStyle = palette.bg;
+  context.fillRect(0, 0, width, height);
+  context.save();
+  context.translate(camera.x, camera.y);
+  context.scale(camera.k, camera.k);
+  const seen = viewport(frame);
+  frames(context, frame, seen);
+  if (camera.k >= EDGES_FROM) {
+    edges(context, frame, seen);
+    turn(context, frame);
+  }
+  wires(context, frame);
+  boxes(context, frame, seen, ratio);
+  context.restore();
+}
+
+function viewport({ camera, width, height }: Frame): (rect: Rect) => boolean {
+  const left = -camera.x / camera.k;
+  const top = -camera.y / camera.k;
+  const right = left + width / camera.k;
+  const bottom = top + height / camera.k;
+  return (rect) => rect.x < right && rect.x + rect.w > left && rect.y < bottom && rect.y + rect.h > top;
+}
+
+function frames(context: CanvasRenderingContext2D, frame: Frame, seen: (rect: Rect) => boolean): void {
+  const { scene, rects, alpha, palette, camera, words } = frame;
+  context.textAlign = "left";
+  context.textBaseline = "alphabetic";
+  scene.boxes.forEach((box, i) => {
+    const rect = rects[i]!;
+    if (!box.open || !seen(rect)) return;
+    context.globalAlpha = alpha[i]!;
+    context.beginPath();
+    context.roundRect(rect.x, rect.y, rect.w, rect.h, 11);
+    if (box.depth % 2 === 1) {
+      context.fillStyle = palette.panel;
+      context.globalAlpha = alpha[i]! * 0.55;
+      context.fill();
+      context.globalAlpha = alpha[i]!;
+    }
+    context.strokeStyle = box.recomputed ? palette.re : palette.line;
+    context.setLineDash(box.recomputed ? [4, 3] : []);
+    context.lineWidth = frame.marks.focus === box.key ? 2 : 1.2;
+    context.stroke();
+    context.setLineDash([]);
+    if (camera.k < LABELS_FROM) return;
+    context.font = `11px ${palette.ui}`;
+    context.fillStyle = palette.dim;
+    const label = box.backward && !box.recomputed ? `${box.label} · ${words.backward}` : box.label;
+    context.fillText(clip(context, label, rect.w - 34), rect.x + 10, rect.y + 16);
+    context.fillStyle = palette.faint;
+    context.textAlign = "center";
+    context.fillText("–", rect.x + rect.w - 14, rect.y + 16);
+    context.textAlign = "left";
+  });
+  context.globalAlpha = 1;
+}
+
+function edges(context: CanvasRenderingContext2D, frame: Frame, seen: (rect: Rect) => boolean): void {
+  const { scene, rects, alpha, palette, marks } = frame;
+  const quiet = marks.selected !== null;
+  for (const edge of scene.edges) {
+    const a = rects[edge.from]!;
+    const b = rects[edge.to]!;
+    if (!seen(union(a, b))) continue;
+    const touches = marks.selected === scene.boxes[edge.from]!.key || marks.selected === scene.boxes[edge.to]!.key;
+    const strength = touches ? 0.95 : edge.long ? 0.16 : quiet ? 0.42 : 0.62;
+    context.globalAlpha = strength * Math.min(alpha[edge.from]!, alpha[edge.to]!);
+    context.strokeStyle = edge.again ? palette.re : edge.backward ? palette.bw : palette.fw;
+    context.setLineDash(edge.again ? [4, 3] : []);
+    context.lineWidth = touches ? 1.8 : 1.25;
+    const up = edge.backward;
+    const x1 = a.x + a.w / 2;
+    const x2 = b.x + b.w / 2;
+    const y1 = up ? a.y : a.y + a.h;
+    const y2 = up ? b.y + b.h : b.y;
+    const bend = Math.max(10, Math.min(46, Math.abs(y2 - y1) / 2)) * (up ? -1 : 1);
+    context.beginPath();
+    context.moveTo(x1, y1);
+    context.bezierCurveTo(x1, y1 + bend, x2, y2 - bend, x2, y2);
+    context.stroke();
+  }
+  context.setLineDash([]);
+  context.globalAlpha = 1;
+}
+
+function turn(context: CanvasRenderingContext2D, { scene, rects, palette, words, camera }: Frame): void {
+  const { from, to } = scene.turn;
+  if (!from.length || !to.length) return;
+  context.strokeStyle = palette.faint;
+  context.lineWidth = 1.3;
+  context.setLineDash([3, 4]);
+  const low = scene.height + 40;
+  const start = rects[from.at(-1)!]!;
+  for (const at of to) {
+    const end = rects[at]!;
+    context.beginPath();
+    context.moveTo(start.x + start.w / 2, start.y + start.h);
+    context.bezierCurveTo(start.x + start.w / 2, low, end.x + end.w / 2, low, end.x + end.w / 2, end.y + end.h);
+    context.stroke();
+  }
+  context.setLineDash([]);
+  if (camera.k < LABELS_FROM) return;
+  const end = rects[to[0]!]!;
+  context.font = `11.5px ${palette.ui}`;
+  context.fillStyle = palette.dim;
+  context.textAlign = "center";
+  const y1 = start.y + start.h;
+  const y2 = end.y + end.h;
+  context.fillText(words.turn, (start.x + start.w / 2 + end.x + end.w / 2) / 2, (y1 + y2) / 8 + low * 0.75 + 14);
+}
+
+/** Wires leave a box at its side, each at its own height in the order of where they go. */
+function ports(scene: Scene, rects: readonly Rect[]): { start: Float64Array; end: Float64Array } {
+  const start = new Float64Array(scene.wires.length);
+  const end = new Float64Array(scene.wires.length);
+  const share = (key: (wire: Wire) => number, other: (wire: Wire) => number, into: Float64Array): void => {
+    const sides = new Map<number, number[]>();
+    scene.wires.forEach((wire, i) => {
+      const held = sides.get(key(wire));
+      if (held) held.push(i);
+      else sides.set(key(wire), [i]);
+    });
+    for (const [box, list] of sides) {
+      const rect = rects[box]!;
+      list.sort((a, b) => rects[other(scene.wires[a]!)]!.y - rects[other(scene.wires[b]!)]!.y);
+      list.forEach((wire, at) => (into[wire] = rect.y + (rect.h * (at + 1)) / (list.length + 1)));
+    }
+  };
+  share(
+    (wire) => wire.from,
+    (wire) => wire.to,
+    start,
+  );
+  share(
+    (wire) => wire.to,
+    (wire) => wire.from,
+    end,
+  );
+  return { start, end };
+}
+
+function wires(context: CanvasRenderingContext2D, frame: Frame): void {
+  const { scene, rects, palette, camera, marks, words } = frame;
+  if (!scene.wires.length) return;
+  const { start, end } = ports(scene, rects);
+  const most = Math.max(1, ...scene.wires.map((wire) => (wire.saved ? wire.bytes : 0)));
+  context.lineCap = "round";
+  const selection = marks.selected !== null || marks.linked.size > 0;
+  const lit = (wire: Wire): boolean =>
+    [wire.from, wire.to].some((at) => marks.linked.has(scene.boxes[at]!.key) || marks.selected === scene.boxes[at]!.key);
+  const drawn = scene.wires.map((wire, i) => ({ wire, i, lit: lit(wire) }));
+  drawn.sort((a, b) => Number(a.lit) - Number(b.lit) || a.wire.bytes - b.wire.bytes);
+  for (const { wire, i, lit: on } of drawn) {
+    const a = rects[wire.from]!;
+    const b = rects[wire.to]!;
+    const x1 = a.x + a.w;
+    const x2 = b.x;
+    const middle = (x1 + x2) / 2;
+    const thick = wire.saved ? 1.3 + 5.7 * Math.sqrt(wire.bytes / most) : 1.1;
+    context.lineWidth = Math.max(thick, wire.saved ? 0.8 / camera.k : 0);
+    context.strokeStyle = wire.saved ? palette.save : palette.faint;
+    context.globalAlpha = wire.saved ? (selection && !on ? 0.3 : 0.85) : on ? 0.8 : 0.3;
+    context.setLineDash(wire.saved ? [] : [3, 3]);
+    context.beginPath();
+    context.moveTo(x1, start[i]!);
+    context.bezierCurveTo(middle, start[i]!, middle, end[i]!, x2, end[i]!);
+    context.stroke();
+  }
+  context.setLineDash([]);
+  context.globalAlpha = 1;
+  context.lineCap = "butt";
+  if (camera.k < LABELS_FROM) return;
+  wireLabels(context, frame, drawn, start, end, words);
+}
+
+function wireLabels(
+  context: CanvasRenderingContext2D,
+  { scene, rects, palette }: Frame,
+  drawn: readonly { wire: Wire; i: number; lit: boolean }[],
+  start: Float64Array,
+  end: Float64Array,
+  words: Words,
+): void {
+  const gutterLeft = Math.max(0, ...scene.boxes.filter((box) => !box.backward).map((box) => box.x + box.w));
+  const gutterRight = Math.min(...scene.boxes.filter((box) => box.backward).map((box) => box.x));
+  const taken: number[] = [];
+  const limit = scene.wires.length > MANY_WIRES ? 8 : MANY_WIRES;
+  const wanted = drawn
+    .filter(({ wire, lit }) => wire.saved && (wire.bytes > 0 || lit))
+    .toSorted((a, b) => Number(b.lit) - Number(a.lit) || b.wire.bytes - a.wire.bytes)
+    .slice(0, limit);
+  context.textAlign = "center";
+  context.lineJoin = "round";
+  for (const { wire, i, lit } of wanted) {
+    const x1 = rects[wire.from]!.x + rects[wire.from]!.w;
+    const x2 = rects[wire.to]!.x;
+    const x = (gutterLeft + gutterRight) / 2;
+    const y = curveAt(x1, start[i]!, x2, end[i]!, x) - 8;
+    if (taken.some((other) => Math.abs(other - y) < 14)) continue;
+    taken.push(y);
+    const first = words.name(wire.nodes[0]!);
+    const text = `${first}${wire.nodes.length > 1 ? ` +${wire.nodes.length - 1}` : ""} · ${words.bytes(wire.bytes)}`;
+    context.font = `${lit ? "600 " : ""}11px ${palette.ui}`;
+    context.strokeStyle = palette.bg;
+    context.lineWidth = 4;
+    context.strokeText(text, x, y);
+    context.fillStyle = palette.save;
+    context.fillText(text, x, y);
+  }
+}
+
+/** Height of the wire's curve at `x`. */
+function curveAt(x1: number, y1: number, x2: number, y2: number, x: number): number {
+  const middle = (x1 + x2) / 2;
+  let low = 0;
+  let high = 1;
+  for (let step = 0; step < 18; step++) {
+    const t = (low + high) / 2;
+    const at = (1 - t) ** 3 * x1 + 3 * (1 - t) ** 2 * t * middle + 3 * (1 - t) * t * t * middle + t ** 3 * x2;
+    if (at < x) low = t;
+    else high = t;
+  }
+  const t = (low + high) / 2;
+  return ((1 - t) ** 3 + 3 * (1 - t) ** 2 * t) * y1 + (3 * (1 - t) * t * t + t ** 3) * y2;
+}
+
+function boxes(context: CanvasRenderingContext2D, frame: Frame, seen: (rect: Rect) => boolean, ratio: number): void {
+  const { scene, rects, alpha, palette, marks, camera } = frame;
+  const labels = camera.k >= LABELS_FROM;
+  const plain = camera.k * ratio < 0.3;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  scene.boxes.forEach((box, i) => {
+    const rect = rects[i]!;
+    if (box.open || !seen(rect)) return;
+    const selected = marks.selected === box.key;
+    const linked = marks.linked.has(box.key);
+    context.globalAlpha = alpha[i]!;
+    const ink = box.recomputed ? palette.re : box.backward ? palette.bw : palette.fw;
+    const tint = box.recomputed ? palette.rebg : box.backward ? palette.bwbg : palette.fwbg;
+    context.fillStyle = linked || selected ? palette.sel : box.kind === "node" ? palette.panel : tint;
+    if (plain) {
+      context.fillStyle = linked || selected ? palette.sel : ink;
+      context.fillRect(rect.x, rect.y, rect.w, rect.h);
+      return;
+    }
+    context.beginPath();
+    context.roundRect(rect.x, rect.y, rect.w, rect.h, box.input ? rect.h / 2 : 6);
+    context.fill();
+    context.strokeStyle = box.input && !selected ? palette.faint : ink;
+    context.lineWidth = selected ? 2.4 : linked ? 1.6 : 1.1;
+    context.setLineDash(box.recomputed ? [4, 3] : []);
+    context.stroke();
+    context.setLineDash([]);
+    if (marks.found.has(box.key) || marks.focus === box.key) ring(context, rect, palette.ink);
+    if (box.saved) {
+      context.fillStyle = palette.save;
+      context.beginPath();
+      context.roundRect(rect.x + rect.w - 4, rect.y + 5, 3, rect.h - 10, 1.5);
+      context.fill();
+    }
+    if (!labels) return;
+    context.font = `${selected ? "600 " : ""}11.5px ${palette.mono}`;
+    context.fillStyle = box.input && !selected && !linked ? palette.dim : palette.ink;
+    context.fillText(clip(context, box.label, rect.w - 12), rect.x + rect.w / 2, rect.y + rect.h / 2 + 0.5);
+  });
+  context.globalAlpha = 1;
+}
+
+function ring(context: CanvasRenderingContext2D, rect: Rect, colour: string): void {
+  context.beginPath();
+  context.roundRect(rect.x - 3, rect.y - 3, rect.w + 6, rect.h + 6, 8);
+  context.strokeStyle = colour;
+  context.lineWidth = 1.4;
+  context.stroke();
+}
+
+function clip(context: CanvasRenderingContext2D, text: string, room: number): string {
+  if (context.measureText(text).width <= room) return text;
+  let short = text;
+  while (short.length > 1 && context.measureText(`${short}…`).width > room) short = short.slice(0, -1);
+  return `${short}…`;
+}
+
+function union(a: Rect, b: Rect): Rect {
+  const x = Math.min(a.x, b.x);
+  const y = Math.min(a.y, b.y);
+  return { x, y, w: Math.max(a.x + a.w, b.x + b.w) - x, h: Math.max(a.y + a.h, b.y + b.h) - y };
+}
+
+/** The box under a point of the picture: the innermost, boxes before frames. */
+export function hit(scene: Scene, x: number, y: number): Box | null {
+  let found: Box | null = null;
+  for (const box of scene.boxes) {
+    if (x < box.x || x > box.x + box.w || y < box.y || y > box.y + box.h) continue;
+    if (!found || box.depth > found.depth || !box.open) found = box;
+  }
+  return found;
+}
+
+/** The wire near a point, by its nodes. */
+export function hitWire(scene: Scene, x: number, y: number, reach: number): Wire | null {
+  const { start, end } = ports(scene, scene.boxes);
+  let best: Wire | null = null;
+  let least = reach;
+  scene.wires.forEach((wire, i) => {
+    const a = scene.boxes[wire.from]!;
+    const b = scene.boxes[wire.to]!;
+    if (x < a.x + a.w || x > b.x) return;
+    const distance = Math.abs(curveAt(a.x + a.w, start[i]!, b.x, end[i]!, x) - y);
+    if (distance < least) {
+      least = distance;
+      best = wire;
+    }
+  });
+  return best;
+}

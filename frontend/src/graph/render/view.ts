@@ -1,0 +1,279 @@
+import type { Box, Scene } from "../layout/scene";
+import { firstView, fit, zoomAt, type Camera } from "./camera";
+import { hit, hitWire, paint, type Marks, type Rect, type Words } from "./paint";
+import { readPalette, type Palette } from "./palette";
+
+export interface ViewEvents {
+  /** A node's id, or a closed group's key with its side. */
+  onPick(box: Box | null): void;
+  onPickNode(node: number): void;
+  onToggle(group: string): void;
+  onHover(box: Box | null, x: number, y: number): void;
+}
+
+const MOVE_MS = 220;
+const NO_MARKS: Marks = { selected: null, linked: new Set(), focus: null, found: new Set() };
+
+/** One canvas: camera, pointer, motion. Draws only when something changed. */
+export class GraphView {
+  private readonly context: CanvasRenderingContext2D;
+  private scene: Scene | null = null;
+  private from: Rect[] = [];
+  private fresh: boolean[] = [];
+  private movedAt = 0;
+  private camera: Camera = { x: 0, y: 0, k: 1 };
+  private palette: Palette;
+  private marks: Marks = NO_MARKS;
+  private queued = 0;
+  private size = { width: 0, height: 0 };
+  private anchor: { key: string; x: number; y: number } | null = null;
+  private pendingFit = true;
+  private drag: { x: number; y: number; moved: boolean; id: number } | null = null;
+  private readonly observer: ResizeObserver;
+  private readonly abort = new AbortController();
+
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    private words: Words,
+    private readonly events: ViewEvents,
+  ) {
+    this.context = canvas.getContext("2d", { alpha: false })!;
+    this.palette = readPalette(canvas);
+    this.observer = new ResizeObserver(() => this.resize());
+    this.observer.observe(canvas.parentElement!);
+    const options = { signal: this.abort.signal };
+    canvas.addEventListener("pointerdown", (event) => this.down(event), options);
+    canvas.addEventListener("pointermove", (event) => this.move(event), options);
+    canvas.addEventListener("pointerup", (event) => this.up(event), options);
+    canvas.addEventListener("pointerleave", () => this.events.onHover(null, 0, 0), options);
+    canvas.addEventListener("dblclick", (event) => this.double(event), options);
+    canvas.addEventListener("wheel", (event) => this.wheel(event), { ...options, passive: false });
+    this.resize();
+  }
+
+  close(): void {
+    this.observer.disconnect();
+    this.abort.abort();
+    cancelAnimationFrame(this.queued);
+  }
+
+  setWords(words: Words): void {
+    this.words = words;
+    this.draw();
+  }
+
+  retheme(): void {
+    this.palette = readPalette(this.canvas);
+    this.draw();
+  }
+
+  setMarks(marks: Marks): void {
+    this.marks = marks;
+    this.draw();
+  }
+
+  /** `fresh`: another graph; else the same one with other groups open, which moves instead of jumping. */
+  setScene(scene: Scene, fresh: boolean): void {
+    const before = this.scene;
+    const places = new Map<string, Rect>();
+    if (before && !fresh) {
+      const now = this.rects();
+      before.boxes.forEach((box, i) => places.set(box.key, now[i]!));
+    }
+    this.scene = scene;
+    this.fresh = scene.boxes.map((box) => !places.has(box.key));
+    this.from = scene.boxes.map((box) => places.get(box.key) ?? box);
+    this.movedAt = fresh || matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : performance.now();
+    if (fresh) this.pendingFit = true;
+    else if (this.anchor) {
+      const key = this.anchor.key;
+      const box = scene.boxes.find((other) => other.key === key);
+      if (box) {
+        this.camera = {
+          ...this.camera,
+          x: this.anchor.x - box.x * this.camera.k,
+          y: this.anchor.y - box.y * this.camera.k,
+        };
+      }
+    }
+    this.anchor = null;
+    this.applyFit();
+    this.draw();
+  }
+
+  /** Keeps this box where it is on the screen when the next scene comes. */
+  hold(key: string): void {
+    const box = this.scene?.boxes.find((other) => other.key === key);
+    if (!box) return;
+    this.anchor = { key, x: box.x * this.camera.k + this.camera.x, y: box.y * this.camera.k + this.camera.y };
+  }
+
+  fitAll(): void {
+    if (!this.scene) return;
+    this.camera = fit(this.extent(), this.size);
+    this.draw();
+  }
+
+  zoom(factor: number): void {
+    this.camera = zoomAt(this.camera, this.size.width / 2, this.size.height / 2, factor);
+    this.draw();
+  }
+
+  /** Brings a box into view, without moving when it is there already. */
+  reveal(key: string): void {
+    const box = this.scene?.boxes.find((other) => other.key === key);
+    if (!box) return;
+    let { x, y, k } = this.camera;
+    if (k < 0.5) k = 0.8;
+    const left = box.x * k + x;
+    const top = box.y * k + y;
+    const inside = left > 20 && top > 20 && left + box.w * k < this.size.width - 20 && top + box.h * k < this.size.height - 20;
+    if (inside && k === this.camera.k) return;
+    x = this.size.width / 2 - (box.x + box.w / 2) * k;
+    y = this.size.height / 2 - (box.y + box.h / 2) * k;
+    this.camera = { x, y, k };
+    this.draw();
+  }
+
+  private extent(): { width: number; height: number } {
+    const { width, height, turn } = this.scene!;
+    return { width, height: height + (turn.to.length ? 44 : 0) };
+  }
+
+  private applyFit(): void {
+    if (!this.pendingFit || !this.scene || this.size.width < 2) return;
+    this.camera = firstView(this.extent(), this.size);
+    this.pendingFit = false;
+  }
+
+  private resize(): void {
+    const { clientWidth, clientHeight } = this.canvas.parentElement!;
+    const ratio = window.devicePixelRatio || 1;
+    const grown = this.size.width > 0 ? (clientWidth - this.size.width) / 2 : 0;
+    this.size = { width: clientWidth, height: clientHeight };
+    this.canvas.width = Math.max(1, Math.round(clientWidth * ratio));
+    this.canvas.height = Math.max(1, Math.round(clientHeight * ratio));
+    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.camera = { ...this.camera, x: this.camera.x + grown };
+    this.applyFit();
+    this.paintNow();
+  }
+
+  private draw(): void {
+    if (this.queued) return;
+    this.queued = requestAnimationFrame(() => {
+      this.queued = 0;
+      this.paintNow();
+    });
+  }
+
+  private progress(): number {
+    if (!this.movedAt) return 1;
+    const t = Math.min(1, (performance.now() - this.movedAt) / MOVE_MS);
+    return 1 - (1 - t) ** 3;
+  }
+
+  private rects(): readonly Rect[] {
+    const t = this.progress();
+    const boxes = this.scene?.boxes ?? [];
+    if (t >= 1) return boxes;
+    const mix = (a: number, b: number): number => a + (b - a) * t;
+    return boxes.map((box, i) => {
+      const was = this.from[i]!;
+      return { x: mix(was.x, box.x), y: mix(was.y, box.y), w: mix(was.w, box.w), h: mix(was.h, box.h) };
+    });
+  }
+
+  private paintNow(): void {
+    if (!this.scene) {
+      this.context.fillStyle = this.palette.bg;
+      this.context.fillRect(0, 0, this.size.width, this.size.height);
+      return;
+    }
+    const t = this.progress();
+    paint(this.context, {
+      scene: this.scene,
+      rects: this.rects(),
+      alpha: this.fresh.map((fresh) => (fresh ? t : 1)),
+      camera: this.camera,
+      marks: this.marks,
+      palette: this.palette,
+      words: this.words,
+      ...this.size,
+    });
+    if (t < 1) this.draw();
+    this.canvas.dataset["drawn"] = String(this.scene.boxes.length);
+  }
+
+  private at(event: MouseEvent): { x: number; y: number; box: Box | null } {
+    const bounds = this.canvas.getBoundingClientRect();
+    const x = (event.clientX - bounds.left - this.camera.x) / this.camera.k;
+    const y = (event.clientY - bounds.top - this.camera.y) / this.camera.k;
+    return { x, y, box: this.scene ? hit(this.scene, x, y) : null };
+  }
+
+  private down(event: PointerEvent): void {
+    if (event.button !== 0) return;
+    this.canvas.setPointerCapture(event.pointerId);
+    this.drag = { x: event.clientX, y: event.clientY, moved: false, id: event.pointerId };
+  }
+
+  private move(event: PointerEvent): void {
+    if (this.drag) {
+      const dx = event.clientX - this.drag.x;
+      const dy = event.clientY - this.drag.y;
+      if (!this.drag.moved && Math.hypot(dx, dy) < 4) return;
+      this.drag = { x: event.clientX, y: event.clientY, moved: true, id: this.drag.id };
+      this.camera = { ...this.camera, x: this.camera.x + dx, y: this.camera.y + dy };
+      this.canvas.style.cursor = "grabbing";
+      this.draw();
+      return;
+    }
+    const { box } = this.at(event);
+    this.canvas.style.cursor = box && (!box.open || this.onHead(event, box)) ? "pointer" : "grab";
+    this.events.onHover(box && !box.open ? box : null, event.clientX, event.clientY);
+  }
+
+  private onHead(event: MouseEvent, box: Box): boolean {
+    const { x, y } = this.at(event);
+    return y < box.y + 22 && x > box.x + box.w - 28;
+  }
+
+  private up(event: PointerEvent): void {
+    const drag = this.drag;
+    this.drag = null;
+    this.canvas.style.cursor = "grab";
+    if (!drag || drag.moved || !this.scene) return;
+    const { x, y, box } = this.at(event);
+    if (box?.open && this.onHead(event, box)) {
+      this.events.onToggle(box.key);
+      return;
+    }
+    if (!box || box.open) {
+      const wire = hitWire(this.scene, x, y, 7 / this.camera.k);
+      if (wire) {
+        this.events.onPickNode(wire.nodes[0]!);
+        return;
+      }
+    }
+    this.events.onPick(box && !box.open ? box : null);
+  }
+
+  private double(event: MouseEvent): void {
+    const { box } = this.at(event);
+    if (box && box.kind !== "node") this.events.onToggle(box.key);
+  }
+
+  private wheel(event: WheelEvent): void {
+    event.preventDefault();
+    if (event.shiftKey) {
+      this.camera = { ...this.camera, x: this.camera.x - event.deltaY - event.deltaX, y: this.camera.y };
+    } else {
+      const bounds = this.canvas.getBoundingClientRect();
+      const speed = event.deltaMode === 1 ? 0.05 : 0.0016;
+      const factor = Math.exp(-event.deltaY * (event.ctrlKey ? 4 : 1) * speed);
+      this.camera = zoomAt(this.camera, event.clientX - bounds.left, event.clientY - bounds.top, factor);
+    }
+    this.draw();
+  }
+}

@@ -1,0 +1,63 @@
+import type { StageName } from "../generated/contract";
+import { STAGES } from "./events";
+
+/** What the page shows, as far as the address keeps it. Null means "the page's own choice". */
+export interface Place {
+  readonly stage: StageName | null;
+  readonly compile: string | null;
+  readonly graph: string | null;
+  readonly tab: string | null;
+  readonly pass: number | null;
+  readonly node: string | null;
+  readonly line: number | null;
+  readonly point: number | null;
+}
+
+export const NOWHERE: Place = {
+  stage: null,
+  compile: null,
+  graph: null,
+  tab: null,
+  pass: null,
+  node: null,
+  line: null,
+  point: null,
+};
+
+export function parsePlace(hash: string): Place {
+  const query = new URLSearchParams(hash.replace(/^#/, ""));
+  const stage = query.get("stage");
+  return {
+    stage: STAGES.find((known) => known === stage) ?? null,
+    compile: query.get("compile"),
+    graph: query.get("graph"),
+    tab: query.get("tab"),
+    pass: whole(query.get("pass")),
+    node: query.get("node"),
+    line: whole(query.get("line")),
+    point: whole(query.get("point")),
+  };
+}
+
+export function formatPlace(place: Place): string {
+  const parts: string[] = [];
+  for (const [key, value] of Object.entries(place)) {
+    // Slashes, # and @ of an entity's id stay readable; what would end the value is escaped.
+    if (value !== null) parts.push(`${key}=${encodeURIComponent(String(value)).replaceAll("%2F", "/").replaceAll("%40", "@")}`);
+  }
+  return parts.length ? `#${parts.join("&")}` : "";
+}
+
+function whole(text: string | null): number | null {
+  return text !== null && /^\d+$/.test(text) ? Number(text) : null;
+}
+
+export interface Address {
+  readonly run: string | null;
+  readonly embed: boolean;
+}
+
+export function parsePath(path: string): Address {
+  const hit = /^\/(r|embed)\/([\w-]+)\/?$/.exec(path);
+  return hit ? { run: hit[2]!, embed: hit[1] === "embed" } : { run: null, embed: false };
+}

@@ -1,0 +1,177 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { keysOn, painted } from "../app/settings";
+import type { MemoryTimelinePayload } from "../generated/contract";
+import { language, t, type Key } from "../messages";
+import { bytes, shortBytes } from "../messages/format";
+import { closure, payload, place, ready, run, select, selected, show } from "../state/store";
+import { aliveAt } from "./stack";
+import { TimelineView } from "./view";
+
+type Series = MemoryTimelinePayload["series"];
+const SERIES: readonly Series[] = ["eager", "dry_run", "compiled"];
+
+function useTimelines(): Record<Series, MemoryTimelinePayload | null> {
+  return {
+    dry_run: ready(payload("memory", "timeline", undefined, "dry_run")),
+    eager: ready(payload("memory", "timeline", undefined, "eager")),
+    compiled: ready(payload("memory", "timeline", undefined, "compiled")),
+  };
+}
+
+/** The strip below: live bytes of one step, and what is alive at the cursor, or at the peak. */
+export function TimelinePane({ list = 9 }: { list?: number }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const view = useRef<TimelineView | null>(null);
+  const timelines = useTimelines();
+  const wanted = useSignal<Series>("dry_run");
+  const available = SERIES.filter((name) => timelines[name]);
+  const series = timelines[wanted.value] ? wanted.value : (available[0] ?? "dry_run");
+  const timeline = timelines[series];
+  const scale = Math.max(0, ...available.map((name) => timelines[name]!.peak_bytes));
+  const last = useRef<MemoryTimelinePayload | null>(null);
+  last.current = timeline;
+
+  useEffect(() => {
+    const made = new TimelineView(canvas.current!, words(), {
+      onPoint: (point) => show({ point }),
+      onBlock: (block, point) => {
+        show({ point });
+        const now = last.current;
+        const entity = now?.strings[now.blocks.entity[block]!];
+        if (entity) select(entity);
+        else if (now?.blocks.line[block]) select(`line/${now.blocks.line[block]}`);
+      },
+    });
+    view.current = made;
+    return () => made.close();
+  }, []);
+  useEffect(() => view.current?.set(timeline, scale), [timeline, scale]);
+  useEffect(() => view.current?.setWords(words()), [language.value]);
+  useEffect(() => view.current?.retheme(), [painted.value]);
+  const point = place.value.point;
+  useEffect(() => view.current?.setCursor(point), [point]);
+  const linked = useMemo(
+    () => (timeline ? linkedBlocks(timeline, closure.value, selected.value) : new Set<number>()),
+    [timeline, closure.value, selected.value],
+  );
+  useEffect(() => view.current?.setLinked(linked), [linked]);
+
+  const onKey = (event: KeyboardEvent): void => {
+    if (!timeline || !keysOn.value || event.ctrlKey || event.metaKey || event.altKey) return;
+    const end = timeline.points.live.length - 1;
+    const at = point ?? timeline.peak_point;
+    const to: Record<string, number> = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: end, p: timeline.peak_point };
+    const next = to[event.key];
+    if (next === undefined) return;
+    show({ point: Math.max(0, Math.min(end, next)) });
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  return (
+    <div class="mem">
+      <div class="tl">
+        <div class="plot">
+          <canvas
+            ref={canvas}
+            tabIndex={0}
+            role="slider"
+            aria-label={t("timeline.label")}
+            aria-valuemin={0}
+            aria-valuemax={timeline ? timeline.points.live.length - 1 : 0}
+            aria-valuenow={point ?? timeline?.peak_point ?? 0}
+            aria-valuetext={timeline ? headline(timeline, point) : t("timeline.none")}
+            onKeyDown={onKey}
+          />
+          {!timeline && <p class="empty">{run.value.status === "running" ? t("timeline.waiting") : t("timeline.none")}</p>}
+        </div>
+        <div class="under">
+          <span>{t("timeline.by_point")}</span>
+          <span role="group" aria-label={t("timeline.series")}>
+            {available.map((name) => (
+              <button key={name} aria-pressed={name === series} onClick={() => (wanted.value = name)}>
+                {t(`series.${name}` as Key)} {name === series ? "●" : "○"}
+              </button>
+            ))}
+          </span>
+        </div>
+      </div>
+      <Alive timeline={timeline} point={point} linked={linked} list={list} />
+    </div>
+  );
+}
+
+function words() {
+  return { forward: t("forward"), backward: t("backward"), peak: t("timeline.peak"), bytes: shortBytes };
+}
+
+function headline(timeline: MemoryTimelinePayload, point: number | null): string {
+  const at = point ?? timeline.peak_point;
+  const live = timeline.points.live[at] ?? 0;
+  const label = timeline.strings[timeline.points.label[at]!] ?? "";
+  const said = at === timeline.peak_point ? "timeline.peak_at" : "timeline.alive_at";
+  return t(said, { bytes: bytes(live), point: at, what: label ? ` · ${label}` : "" });
+}
+
+interface AliveProps {
+  readonly timeline: MemoryTimelinePayload | null;
+  readonly point: number | null;
+  readonly linked: ReadonlySet<number>;
+  readonly list: number;
+}
+
+function Alive({ timeline, point, linked, list }: AliveProps) {
+  if (!timeline) return <div class="pk" />;
+  const at = Math.min(point ?? timeline.peak_point, timeline.points.live.length - 1);
+  const alive = aliveAt(timeline, at);
+  const shown = alive.slice(0, alive.length > list ? list - 1 : list);
+  const rest = alive.slice(shown.length);
+  const { blocks, strings } = timeline;
+  return (
+    <div class="pk">
+      <h3>{headline(timeline, at)}</h3>
+      {shown.map((block) => {
+        const entity = strings[blocks.entity[block]!]!;
+        const line = blocks.line[block]!;
+        const kind = strings[blocks.kind[block]!]!;
+        return (
+          <button
+            key={block}
+            class={`row ${linked.has(block) ? "sel" : ""}`}
+            onClick={() => select(entity || (line ? `line/${line}` : null))}
+          >
+            <span>{strings[blocks.name[block]!]}</span>
+            <span>
+              {line ? t("line", { line }) : ""} {t(`block.${kind}` as Key)}
+            </span>
+            <span>{bytes(blocks.bytes[block]!)}</span>
+          </button>
+        );
+      })}
+      {rest.length > 0 && (
+        <div class="row">
+          <span class="dim">{t("timeline.more", { count: rest.length })}</span>
+          <span />
+          <span>{bytes(rest.reduce((sum, block) => sum + blocks.bytes[block]!, 0))}</span>
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** The tensors of the selection: by their entity; by line only when a line itself is selected. */
+function linkedBlocks(
+  timeline: MemoryTimelinePayload,
+  reached: ReadonlySet<string>,
+  chosen: string | null,
+): ReadonlySet<number> {
+  const found = new Set<number>();
+  if (chosen === null) return found;
+  const line = chosen.startsWith("line/") ? Number(chosen.slice(5)) : -1;
+  timeline.blocks.entity.forEach((entity, block) => {
+    const id = timeline.strings[entity]!;
+    if ((id && reached.has(id)) || timeline.blocks.line[block] === line) found.add(block);
+  });
+  return found;
+}

@@ -1,0 +1,60 @@
+import { CodePane } from "../code/CodePane";
+import { t } from "../messages";
+import { closure, entityPrefix, graphsOf, payload, ready, select, show } from "../state/store";
+import { chosenGraph } from "./GraphStage";
+import { Empty, GraphPick } from "./parts";
+
+/** Inductor's generated file, its kernels beside it. */
+export function Codegen() {
+  const graphs = graphsOf("codegen", "code");
+  const graph = chosenGraph("codegen", "code");
+  const code = ready(payload("codegen", "code", graph || undefined));
+  const kernels = ready(payload("codegen", "kernels", graph || undefined));
+  const prefix = entityPrefix("codegen", graph);
+  return (
+    <>
+      <div class="bar">
+        <GraphPick graphs={graphs} at={graph} onPick={(to) => show({ graph: to, node: null })} />
+        {kernels && (
+          <span class="dim">
+            {t("codegen.count", {
+              kernels: kernels.kernels.filter((kernel) => kernel.kind !== "extern").length,
+              calls: kernels.kernels.filter((kernel) => kernel.kind === "extern").length,
+            })}
+          </span>
+        )}
+        <span class="sp" />
+        {kernels && kernels.statements > 0 && (
+          <span class="chip wide" title={t("codegen.coverage_help")}>
+            {t("codegen.coverage", { percent: Math.floor((100 * kernels.statements_with_line) / kernels.statements) })}
+          </span>
+        )}
+      </div>
+      <div class="body view cols" style={{ gridTemplateColumns: "230px minmax(0, 1fr)" }}>
+        <div role="listbox" aria-label={t("codegen.kernels")}>
+          {kernels?.kernels.map((kernel) => {
+            const id = `${prefix}/${kernel.name}`;
+            return (
+              <button
+                key={kernel.name}
+                role="option"
+                aria-selected={closure.value.has(id)}
+                class="item"
+                data-kernel={kernel.name}
+                title={kernel.name}
+                onClick={() => select(id)}
+              >
+                <span class="m">{kernel.name}</span>
+                <em class={kernel.recomputed.length ? "re" : ""}>
+                  {kernel.kind === "extern" ? t("kernel.extern") : t("codegen.ops", { count: kernel.nodes.length })}
+                </em>
+              </button>
+            );
+          })}
+        </div>
+        <div>{code ? <CodePane code={code} label={t("code.label", { stage: t("stage.codegen") })} /> : <Empty>{t("loading")}</Empty>}</div>
+      </div>
+      <span />
+    </>
+  );
+}

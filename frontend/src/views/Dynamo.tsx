@@ -1,0 +1,136 @@
+import { t } from "../messages";
+import { lineId } from "../link/entity";
+import { payload, ready, select, selectedLines } from "../state/store";
+import { GraphStage, type Tab } from "./GraphStage";
+import { Empty } from "./parts";
+
+export function Dynamo() {
+  const breaks = ready(payload("dynamo", "breaks"));
+  const guards = ready(payload("dynamo", "guards"));
+  const recompiles = ready(payload("dynamo", "recompiles"));
+  const tally = (label: string, count: number | undefined): string => (count === undefined ? label : `${label} ${count}`);
+  const extra: Tab[] = [
+    { id: "breaks", label: tally(t("dynamo.breaks"), breaks?.breaks.length), body: () => <Breaks /> },
+    { id: "guards", label: tally(t("dynamo.guards"), guards?.guards.length), body: () => <Guards /> },
+    { id: "recompiles", label: tally(t("dynamo.recompiles"), recompiles?.recompiles.length), body: () => <Recompiles /> },
+  ];
+  return <GraphStage stage="dynamo" extra={extra} />;
+}
+
+export function LineLink({ line }: { line: number | null }) {
+  if (!line) return null;
+  return (
+    <button class="lnk" onClick={() => select(lineId(line))}>
+      {t("line", { line })}
+    </button>
+  );
+}
+
+function Breaks() {
+  const breaks = ready(payload("dynamo", "breaks"));
+  if (!breaks) return <Empty>{t("dynamo.breaks_later")}</Empty>;
+  if (!breaks.breaks.length) return <Empty>{t("dynamo.no_breaks")}</Empty>;
+  return (
+    <div class="scroll pad">
+      {breaks.breaks.map((one) => (
+        <article class="card bad" key={one.id}>
+          <div style={{ display: "flex", gap: "10px", alignItems: "baseline" }}>
+            <b class="bad">{t(`break.${one.kind}`)}</b>
+            <code>{one.gb_type}</code>
+            {one.count > 1 && <span class="dim">×{one.count}</span>}
+            <span class="sp" />
+            <LineLink line={one.line} />
+          </div>
+          <p style={{ margin: "4px 0" }}>{one.reason}</p>
+          {one.explanation && one.explanation !== one.reason && <p class="dim">{one.explanation}</p>}
+          {one.hints.map((hint) => (
+            <p key={hint}>→ {hint}</p>
+          ))}
+          {one.context && <code class="dim">{one.context}</code>}
+          {one.stack.length > 0 && (
+            <pre class="dim" style={{ marginTop: "6px" }}>
+              {one.stack
+                .filter((frame) => frame.user)
+                .map((frame) => `${frame.file}:${frame.line} ${frame.function}  ${frame.code}`)
+                .join("\n")}
+            </pre>
+          )}
+          {one.url && /^https:/.test(one.url) && (
+            <a href={one.url} target="_blank" rel="noreferrer">
+              {one.gb_id || one.url}
+            </a>
+          )}
+        </article>
+      ))}
+    </div>
+  );
+}
+
+function Guards() {
+  const guards = ready(payload("dynamo", "guards"));
+  if (!guards) return <Empty>{t("dynamo.guards_later")}</Empty>;
+  return (
+    <div class="scroll">
+      <table class="t">
+        <thead>
+          <tr>
+            <th>{t("guard.type")}</th>
+            <th>{t("guard.source")}</th>
+            <th>{t("guard.code")}</th>
+            <th class="n">{t("inspector.line")}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {guards.guards.map((guard, i) => (
+            <tr
+              key={i}
+              class={`${guard.line ? "go" : ""} ${guard.line && selectedLines.value.has(guard.line) ? "sel" : ""}`}
+              onClick={() => guard.line && select(lineId(guard.line))}
+            >
+              <td class="m">{guard.type}</td>
+              <td class="m">{guard.source}</td>
+              <td class="m">
+                {guard.code.join("\n")} <span class="dim">{guard.value}</span>
+              </td>
+              <td class="n">{guard.line ?? ""}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="empty">{t("guard.leaves", { count: guards.leaf_guards })}</p>
+      {guards.tree && (
+        <details class="pad">
+          <summary class="dim">{t("guard.tree")}</summary>
+          <pre>{guards.tree}</pre>
+        </details>
+      )}
+    </div>
+  );
+}
+
+function Recompiles() {
+  const recompiles = ready(payload("dynamo", "recompiles"));
+  if (!recompiles) return <Empty>{t("dynamo.recompiles_later")}</Empty>;
+  if (!recompiles.recompiles.length) return <Empty>{t("dynamo.no_recompiles")}</Empty>;
+  return (
+    <div class="scroll pad">
+      {recompiles.recompiles.map((one, i) => (
+        <article class="card bad" key={i}>
+          <div style={{ display: "flex", gap: "10px" }}>
+            <b>
+              [{one.entry}] → [{one.compile}]
+            </b>
+            <span class="sp" />
+            <LineLink line={one.line} />
+          </div>
+          <pre>{one.guard}</pre>
+          {one.source && (
+            <p>
+              <code>{one.source}</code> {one.old} → <b>{one.new}</b>
+            </p>
+          )}
+        </article>
+      ))}
+    </div>
+  );
+}

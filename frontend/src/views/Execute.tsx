@@ -1,0 +1,132 @@
+import type { ExecutionPayload, Timing } from "../generated/contract";
+import { say, t } from "../messages";
+import { seconds } from "../messages/format";
+import { payload, ready, select } from "../state/store";
+import { Empty, Figure } from "./parts";
+
+const small = (value: number | null): string => (value === null ? "–" : value === 0 ? "0" : value.toExponential(1));
+
+/** Compiled against eager: values, time, kernels. */
+export function Execute() {
+  const execution = ready(payload("execute", "execution"));
+  return (
+    <>
+      <div class="bar">
+        <span class="dim">{t("execute.what")}</span>
+      </div>
+      <div class="body view">{execution ? <Report execution={execution} /> : <Empty>{t("loading")}</Empty>}</div>
+      <span />
+    </>
+  );
+}
+
+function Report({ execution }: { execution: ExecutionPayload }) {
+  const { comparisons, timing, kernels } = execution;
+  const wrong = comparisons.filter((one) => one.agrees === false).length;
+  return (
+    <div class="scroll pad">
+      <div class="cards">
+        {timing && (
+          <Figure
+            value={`×${(1 / timing.ratio).toFixed(2)}`}
+            label={t("execute.faster", { low: (1 / timing.high).toFixed(2), high: (1 / timing.low).toFixed(2) })}
+          />
+        )}
+        <Figure
+          value={execution.compared ? `${comparisons.length - wrong} / ${comparisons.length}` : "–"}
+          label={t("execute.agree")}
+        />
+        {execution.native_seconds !== null && <Figure value={seconds(execution.native_seconds)} label={t("execute.native")} />}
+        {execution.compile_seconds !== null && <Figure value={seconds(execution.compile_seconds)} label={t("execute.compile")} />}
+      </div>
+      {execution.graphs_differ && <p class="card bad">{say(execution.graphs_differ)}</p>}
+      {execution.why_not_compared && <p class="dim">{say(execution.why_not_compared)}</p>}
+      {timing ? <Samples timing={timing} /> : execution.why_not_timed && <p class="dim">{say(execution.why_not_timed)}</p>}
+      <h3>{t("execute.values")}</h3>
+      {comparisons.length === 0 && <p class="dim">{t("execute.no_values")}</p>}
+      {comparisons.length > 0 && (
+        <table class="t">
+          <thead>
+            <tr>
+              <th />
+              <th>{t("table.name")}</th>
+              <th>{t("table.kind")}</th>
+              <th>{t("inspector.shape")}</th>
+              <th class="n">{t("execute.max_abs")}</th>
+              <th class="n">{t("execute.max_rel")}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {comparisons.map((one, i) => (
+              <tr key={i}>
+                <td class={one.agrees === false ? "bad" : "dim"}>{one.agrees === null ? "–" : one.agrees ? "✓" : "✕"}</td>
+                <td class="m">{one.name}</td>
+                <td>{t(`compare.${one.kind}`)}</td>
+                <td class="m">
+                  {one.mismatch || `${one.dtype}${one.dtype ? `[${one.shape.join(", ")}]` : ""}`}
+                </td>
+                <td class="n">{small(one.max_abs)}</td>
+                <td class="n">{small(one.max_rel)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      <h3>{t("execute.kernels")}</h3>
+      {kernels.length === 0 ? <p class="dim">{t("execute.no_kernels")}</p> : <Kernels execution={execution} />}
+    </div>
+  );
+}
+
+function Kernels({ execution }: { execution: ExecutionPayload }) {
+  const sorted = execution.kernels.toSorted((a, b) => b.seconds - a.seconds);
+  const most = sorted[0]?.seconds ?? 1;
+  return (
+    <table class="t">
+      <thead>
+        <tr>
+          <th>{t("fusion.kernel")}</th>
+          <th class="n">{t("execute.calls")}</th>
+          <th class="n">{t("execute.time")}</th>
+          <th style={{ width: "40%" }} />
+        </tr>
+      </thead>
+      <tbody>
+        {sorted.map((kernel, i) => (
+          <tr key={i} class={kernel.entity ? "go" : ""} onClick={() => kernel.entity && select(kernel.entity)}>
+            <td class="m">{kernel.name}</td>
+            <td class="n">{kernel.calls}</td>
+            <td class="n">{seconds(kernel.seconds)}</td>
+            <td>
+              <div style={{ height: "8px", marginTop: "5px", borderRadius: "3px", background: "var(--faint)", width: `${(100 * kernel.seconds) / most}%` }} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** Paired samples, eager above compiled, on one axis from zero. */
+function Samples({ timing }: { timing: Timing }) {
+  const most = Math.max(...timing.eager, ...timing.compiled);
+  const row = (values: readonly number[], y: number, colour: string) =>
+    values.map((value, i) => <circle key={i} cx={`${2 + (94 * value) / most}%`} cy={y} r="3.5" fill={colour} fill-opacity="0.5" />);
+  const middle = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+  return (
+    <>
+      <h3>{t("execute.timing")}</h3>
+      <p class="dim">{say(timing.what)}</p>
+      <div style={{ display: "grid", gridTemplateColumns: "150px minmax(0, 1fr)", margin: "6px 0" }}>
+        <div style={{ lineHeight: "24px" }}>
+          <div>{t("execute.eager", { time: seconds(middle(timing.eager)) })}</div>
+          <div>{t("execute.compiled", { time: seconds(middle(timing.compiled)) })}</div>
+        </div>
+        <svg height="48" width="100%" role="img" aria-label={t("execute.timing")}>
+          {row(timing.eager, 12, "var(--faint)")}
+          {row(timing.compiled, 36, "var(--ink)")}
+        </svg>
+      </div>
+    </>
+  );
+}

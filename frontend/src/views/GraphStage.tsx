@@ -1,0 +1,199 @@
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { CodePane } from "../code/CodePane";
+import { GraphPane } from "../graph/GraphPane";
+import type { GraphModel } from "../graph/model/graph";
+import { tidyPath } from "../graph/model/modules";
+import type { StageName } from "../generated/contract";
+import { t } from "../messages";
+import { bytes, opName, shape } from "../messages/format";
+import { stageLabel } from "../app/Rail";
+import { bothHalves, graphModel } from "../state/graphs";
+import { closure, graphsOf, payload, place, ready, select, selected, show } from "../state/store";
+import { Empty, GraphPick, LongTable, Tabs } from "./parts";
+
+export interface Tab {
+  readonly id: string;
+  readonly label: string;
+  readonly body: () => ComponentChildren;
+}
+
+/** The picture of a stage: both halves mirrored where it has two graphs, else the one that it has. */
+export function stagePicture(stage: StageName): GraphModel | null {
+  const graphs = graphsOf(stage, "graph");
+  if (graphs.includes("forward") || graphs.includes("backward")) return bothHalves(stage);
+  return graphs.length ? graphModel(stage, graphs[0]!) : null;
+}
+
+/** The graph whose text or table is on show: what the address says, else the side of the selection, else the first. */
+export function chosenGraph(stage: StageName, kind: string): string {
+  const graphs = graphsOf(stage, kind);
+  const asked = place.value.graph;
+  if (asked && graphs.includes(asked)) return asked;
+  const side = /\/(forward|backward)\//.exec(selected.value ?? "")?.[1];
+  return side && graphs.includes(side) ? side : (graphs[0] ?? "");
+}
+
+/** Graph, code and table of a stage, with what else it has to say in further tabs. */
+export function GraphStage({
+  stage,
+  extra = [],
+  before = [],
+  say,
+}: {
+  stage: StageName;
+  extra?: readonly Tab[];
+  before?: readonly Tab[];
+  say?: ComponentChildren;
+}) {
+  const parameters = useSignal(false);
+  const graph = stagePicture(stage);
+  const tabs: Tab[] = [
+    ...before,
+    {
+      id: "graph",
+      label: t("tab.graph"),
+      body: () =>
+        graph ? (
+          <GraphPane key={graph.id} graph={graph} parameters={parameters.value} label={t("graph.label", { stage: stageLabel(stage) })} />
+        ) : (
+          <Empty>{t("loading")}</Empty>
+        ),
+    },
+    ...(graphsOf(stage, "code").length ? [{ id: "code", label: t("tab.code"), body: () => <StageCode stage={stage} /> }] : []),
+    { id: "table", label: t("tab.table"), body: () => (graph ? <NodeTable graph={graph} /> : <Empty>{t("loading")}</Empty>) },
+    ...extra,
+  ];
+  const at = tabs.find((tab) => tab.id === place.value.tab) ?? tabs[0]!;
+  const graphs = graphsOf(stage, "code");
+  return (
+    <>
+      <div class="bar">
+        <Tabs tabs={tabs} at={at.id} onPick={(tab) => show({ tab })} />
+        {at.id === "code" && graphs.length > 1 && (
+          <GraphPick graphs={graphs} at={chosenGraph(stage, "code")} onPick={(to) => show({ graph: to })} />
+        )}
+        {graph && at.id === "graph" && <Legend graph={graph} />}
+        <span class="sp" />
+        {graph && at.id === "graph" && hasParameters(graph) && (
+          <button
+            class="chip wide"
+            aria-pressed={parameters.value}
+            title={t("graph.parameters_help")}
+            onClick={() => (parameters.value = !parameters.value)}
+          >
+            {t("graph.parameters")}
+          </button>
+        )}
+      </div>
+      <div class="body view">{at.body()}</div>
+      {say && at.id === "graph" ? <div class="say">{say}</div> : <span />}
+    </>
+  );
+}
+
+const hasParameters = (graph: GraphModel): boolean => graph.nodes.some((node) => node.op === "placeholder" || node.op === "get_attr");
+
+function Legend({ graph }: { graph: GraphModel }) {
+  let forward = 0;
+  let backward = 0;
+  let again = 0;
+  let saved = 0;
+  let size = 0;
+  for (const node of graph.nodes) {
+    if (node.op === "output") continue;
+    if (node.roles.has("saved") && !node.backward) {
+      saved++;
+      size += Math.max(0, node.bytes);
+    }
+    if (node.op === "placeholder") continue;
+    if (node.roles.has("recomputed")) again++;
+    if (node.backward && !node.roles.has("recomputed")) backward++;
+    else if (!node.backward) forward++;
+  }
+  return (
+    <>
+      <span class="chip">
+        <i class="fw" />
+        {t("legend.forward", { count: forward })}
+      </span>
+      {backward > 0 && (
+        <span class="chip">
+          <i class="bw" />
+          {t("legend.backward", { count: backward })}
+        </span>
+      )}
+      {saved > 0 && (
+        <span class="chip">
+          <i class="save" />
+          {t("legend.saved", { count: saved, bytes: bytes(size) })}
+        </span>
+      )}
+      {again > 0 && (
+        <span class="chip">
+          <i class="re" />
+          {t("legend.recomputed", { count: again })}
+        </span>
+      )}
+    </>
+  );
+}
+
+export function StageCode({ stage }: { stage: StageName }) {
+  const graph = chosenGraph(stage, "code");
+  const loaded = payload(stage, "code", graph || undefined);
+  const code = ready(loaded);
+  if (!code) return <Empty>{loaded?.state === "broken" ? loaded.error : t("loading")}</Empty>;
+  return <CodePane code={code} label={t("code.label", { stage: stageLabel(stage) })} />;
+}
+
+/** The graph in words: every node a row. */
+function NodeTable({ graph }: { graph: GraphModel }) {
+  const order = graph.nodes.map((_, i) => i);
+  const chosen = selected.value === null ? -1 : (graph.byId.get(selected.value) ?? -1);
+  return (
+    <LongTable
+      rows={order}
+      scrollTo={chosen}
+      head={
+        <tr>
+          <th>{t("table.name")}</th>
+          <th>{t("table.op")}</th>
+          <th>{t("inspector.shape")}</th>
+          <th class="n">{t("inspector.size")}</th>
+          <th>{t("inspector.module")}</th>
+          <th class="n">{t("inspector.line")}</th>
+          <th>{t("table.role")}</th>
+        </tr>
+      }
+      row={(i) => {
+        const node = graph.nodes[i]!;
+        const side = node.backward ? "bw" : "fw";
+        return (
+          <tr
+            key={node.id}
+            class={`go ${closure.value.has(node.id) ? "sel" : ""}`}
+            style={{ height: "25px" }}
+            onClick={() => select(node.id)}
+          >
+            <td class="m">
+              <button>{node.name}</button>
+            </td>
+            <td class="m">{opName(node.op, node.target)}</td>
+            <td class="m" style={{ whiteSpace: "nowrap" }}>
+              {shape(node.value)}
+            </td>
+            <td class="n">{node.bytes >= 0 ? bytes(node.bytes) : ""}</td>
+            <td class="m">{tidyPath(node.module)}</td>
+            <td class="n">{node.line || ""}</td>
+            <td style={{ whiteSpace: "nowrap" }}>
+              {graph.mirrored && <span class={side}>{node.backward ? t("backward") : t("forward")}</span>}{" "}
+              {node.roles.has("saved") && <span class="save">{t("saved")}</span>}
+              {node.roles.has("recomputed") && <span class="re">{t("recomputed")}</span>}
+            </td>
+          </tr>
+        );
+      }}
+    />
+  );
+}

@@ -1,0 +1,37 @@
+import { say, t, type Key } from "../messages";
+import { bytes } from "../messages/format";
+import { payload, ready } from "../state/store";
+import { TimelinePane } from "../timeline/TimelinePane";
+import { Figure } from "./parts";
+
+const PEAKS = ["eager", "dry_run", "compiled"] as const;
+
+/** The step's memory at full height, the figures side by side above it. */
+export function Memory() {
+  const memory = ready(payload("memory", "memory"));
+  const timeline = ready(payload("memory", "timeline", undefined, "dry_run"));
+  const saved = memory?.saved;
+  return (
+    <>
+      <div class="bar">
+        <span class="dim">{timeline ? say(timeline.method) : t("timeline.waiting")}</span>
+      </div>
+      <div class="body view" style={{ display: "grid", gridTemplateRows: "auto minmax(0, 1fr) auto" }}>
+        <div class="cards" style={{ padding: "0 16px" }}>
+          {memory &&
+            PEAKS.filter((name) => memory.peaks[name] !== undefined).map((name) => (
+              <Figure key={name} value={bytes(memory.peaks[name]!)} label={t(`peak.${name}` as Key)} />
+            ))}
+          {saved && saved.kept_storages_bytes !== null && <Figure value={bytes(saved.kept_storages_bytes)} label={t("memory.kept")} />}
+          {saved && saved.eager_storages_bytes !== null && <Figure value={bytes(saved.eager_storages_bytes)} label={t("memory.eager_kept")} />}
+        </div>
+        <TimelinePane list={40} />
+        <div class="say">
+          {memory && say(memory.definition)} {memory?.notes.map((note) => say(note)).join(" ")}{" "}
+          {timeline?.caveats.map((caveat) => say(caveat)).join(" ")}
+        </div>
+      </div>
+      <span />
+    </>
+  );
+}
