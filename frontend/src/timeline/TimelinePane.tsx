@@ -28,7 +28,7 @@ export function TimelinePane({ list = 9 }: { list?: number }) {
   const available = SERIES.filter((name) => timelines[name]);
   const series = timelines[wanted.value] ? wanted.value : (available[0] ?? "dry_run");
   const timeline = timelines[series];
-  const scale = Math.max(0, ...available.map((name) => timelines[name]!.peak_bytes));
+  const scale = timeline?.peak_bytes ?? 0;
   const last = useRef<MemoryTimelinePayload | null>(null);
   last.current = timeline;
 

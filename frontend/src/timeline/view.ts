@@ -56,7 +56,7 @@ export class TimelineView {
     cancelAnimationFrame(this.queued);
   }
 
-  /** `scaleTo`: the highest peak of all series, so that switching between them compares. */
+  /** `scaleTo`: the bytes at the top of the picture. */
   set(timeline: MemoryTimelinePayload | null, scaleTo: number): void {
     if (timeline !== this.timeline) this.slabs = timeline ? stackBlocks(timeline) : [];
     this.timeline = timeline;

@@ -39,11 +39,14 @@ export function GraphStage({
   stage,
   extra = [],
   before = [],
+  table,
   say,
 }: {
   stage: StageName;
   extra?: readonly Tab[];
   before?: readonly Tab[];
+  /** A table of the stage's own, instead of that of the nodes. */
+  table?: () => ComponentChildren;
   say?: ComponentChildren;
 }) {
   const parameters = useSignal(false);
@@ -61,7 +64,7 @@ export function GraphStage({
         ),
     },
     ...(graphsOf(stage, "code").length ? [{ id: "code", label: t("tab.code"), body: () => <StageCode stage={stage} /> }] : []),
-    { id: "table", label: t("tab.table"), body: () => (graph ? <NodeTable graph={graph} /> : <Empty>{t("loading")}</Empty>) },
+    { id: "table", label: t("tab.table"), body: table ?? (() => (graph ? <NodeTable graph={graph} /> : <Empty>{t("loading")}</Empty>)) },
     ...extra,
   ];
   const at = tabs.find((tab) => tab.id === place.value.tab) ?? tabs[0]!;

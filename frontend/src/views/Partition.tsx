@@ -2,13 +2,12 @@ import { slug } from "../link/entity";
 import { say, t } from "../messages";
 import { bytes } from "../messages/format";
 import { closure, compile, payload, ready, select } from "../state/store";
-import { GraphStage, type Tab } from "./GraphStage";
+import { GraphStage } from "./GraphStage";
 import { Empty, LongTable } from "./parts";
 
 export function Partition() {
   const partition = ready(payload("partition", "partition"));
-  const extra: Tab[] = [{ id: "verdicts", label: t("partition.verdicts"), body: () => <Verdicts /> }];
-  return <GraphStage stage="partition" extra={extra} say={partition && <Cut />} />;
+  return <GraphStage stage="partition" table={() => <Verdicts />} say={partition && <Cut />} />;
 }
 
 /** The cut in one sentence, with this run's own figures. */

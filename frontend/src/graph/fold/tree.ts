@@ -175,7 +175,8 @@ export const sizeOf = (group: Group): number => group.sizeForward + group.sizeBa
  * What is open at first sight: everything while the picture stays within `budget` boxes; else breadth first, small modules
  * first, both halves of a module together. Folded runs stay closed.
  */
-export function openFirst(tree: Tree, budget: number): Set<string> {
+export function openFirst(tree: Tree, nodes: number, budget: number): Set<string> {
+  if (nodes <= budget) return new Set(tree.groups.keys());
   const open = new Set([tree.root.key]);
   const inside = (group: Group): number =>
     group.forward.length +
@@ -186,7 +187,8 @@ export function openFirst(tree: Tree, budget: number): Set<string> {
   while (level.length) {
     const next: Group[] = [];
     for (const group of level.toSorted((a, b) => sizeOf(a) - sizeOf(b))) {
-      if (group.kind === "fold") continue;
+      // A module of nothing but nodes says more closed, by its name, than open.
+      if (group.kind === "fold" || group.children.length === 0) continue;
       const more = inside(group) - Number(group.sizeForward > 0) - Number(group.sizeBackward > 0);
       if (shown + more > budget) continue;
       shown += more;

@@ -1,4 +1,3 @@
-import LayoutWorker from "./worker?worker&inline";
 import type { Scene } from "../layout/scene";
 import type { GraphModel } from "../model/graph";
 import { LayoutSession } from "./session";
@@ -16,6 +15,16 @@ export interface Answer {
   readonly scene: Scene;
 }
 
+/** The worker's script lies beside the page's, or, in a one-file page, inside it. */
+function startWorker(): Worker {
+  const inside = document.getElementById("aotscope-layout-worker")?.textContent;
+  if (!inside) return new Worker("/static/layout-worker.js");
+  const url = URL.createObjectURL(new Blob([inside], { type: "text/javascript" }));
+  const worker = new Worker(url);
+  URL.revokeObjectURL(url);
+  return worker;
+}
+
 /** Lays out one graph off the page's thread; where workers are not allowed (a file opened from disk), on it. */
 export class LayoutClient {
   private worker: Worker | null = null;
@@ -30,7 +39,7 @@ export class LayoutClient {
     private readonly onScene: (scene: Scene) => void,
   ) {
     try {
-      this.worker = new LayoutWorker();
+      this.worker = startWorker();
       this.worker.onmessage = (message: MessageEvent<Answer>) => {
         if (message.data.ticket === this.ticket) this.onScene(message.data.scene);
       };

@@ -19,7 +19,7 @@ export class LayoutSession {
   /** `open`: the groups to show open; null for the first view. */
   layout(open: readonly string[] | null): Scene {
     const known = open?.filter((key) => this.tree.groups.has(key)) ?? null;
-    const shown = known ? new Set([this.tree.root.key, ...known]) : openFirst(this.tree, BUDGET);
+    const shown = known ? new Set([this.tree.root.key, ...known]) : openFirst(this.tree, this.graph.nodes.length, BUDGET);
     return compose(this.graph, this.tree, shown);
   }
 
