@@ -43,6 +43,7 @@ class _Watch:
         self._reasons: set[str] = set()
         self._breaks: dict[tuple[object, ...], GraphBreak] = {}
         self._recompiles: list[Recompile] = []
+        self._waiting: dict[str, list[Finding]] = {}
         self._told: set[tuple[str, str, int | None]] = set()
 
     def guarded(self) -> contextlib.AbstractContextManager[None]:
@@ -70,9 +71,16 @@ class _Watch:
         )
         self._session.emit(body, compile=attempt.compile)
         self._session.emit(StageStarted(), stage=StageName.DYNAMO, compile=attempt.compile)
+        self._tell_recompile(attempt.compile)
+
+    def _tell_recompile(self, id_: str) -> None:
+        """Why a compile is needed is known before it begins: told when it has, or when it turns out that there is none."""
+        for finding in self._waiting.pop(id_, ()):
+            self._session.emit(finding, stage=StageName.DYNAMO, compile=id_)
 
     def ended(self, attempt: Attempt, result: Any, fault: BaseException | None) -> None:
         """A frame that gave no graph: skipped, or broken before anything was captured. What raises is told by the pipeline."""
+        self._tell_recompile(attempt.compile)
         if attempt.graphs or attempt.compile not in self._begun:
             return
         reason = getattr(result, "skip_reason", None)
@@ -137,11 +145,8 @@ class _Watch:
                 said = message("dynamo.recompile_values", source=row.source, old=row.old, new=row.new, **params)
             else:
                 said = message("dynamo.recompile", **params)
-            self._session.emit(
-                Finding(severity=Severity.NOTE, message=said, line=row.line),
-                stage=StageName.DYNAMO,
-                compile=attempt.compile,
-            )
+            finding = Finding(severity=Severity.NOTE, message=said, line=row.line)
+            self._waiting.setdefault(attempt.compile, []).append(finding)
 
     # --- breaks
 

@@ -17,8 +17,10 @@ from torch._guards import CompileContext
 
 @dataclass
 class Attempt:
-    """Dynamo's compile of one frame, while it lasts. `reasons` are torch's own texts of the cache entries that did not fit; `own`
-    are the seconds that our hooks took in it, `graphs` the graphs that it gave to its backend, `compiled` those that came back."""
+    """Dynamo's compile of one frame, while it lasts.
+
+    `reasons` are torch's own texts of the cache entries that did not fit; `own` are the seconds that our hooks took in it,
+    `graphs` the graphs that it gave to its backend, and `compiled` those that came back."""
 
     compile: str
     code: CodeType

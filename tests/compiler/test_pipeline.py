@@ -1,0 +1,213 @@
+"""A phase as a whole: both forms, its endings, and its frames."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from compiler.events import Failed, Finished, Mode, Options, RunRequest, StageName
+from compiler.text import message
+from tests.compiler.capturing import capture_text
+from tests.compiler.corpus_run import read_frames
+
+ROOT = Path(__file__).parents[2]
+
+SIGMOID = """
+    import torch
+
+
+    class Small(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = torch.nn.Linear(4, 2)
+
+        def forward(self, x):
+            return torch.sigmoid(self.fc(x))
+
+
+    if __name__ == "__main__":
+        model = Small()
+        x = torch.randn(8, 4, requires_grad=True)
+        for node in torch.fx.symbolic_trace(model).graph.nodes:
+            print(node.name)
+        compiled = torch.compile(model)
+        with torch.no_grad():
+            print(torch.allclose(model(x), compiled(x)))
+        out = compiled(x)
+        (grad,) = torch.autograd.grad(out.sum(), x)
+        print(tuple(grad.shape))
+"""
+
+COMPILE_STAGES = (
+    "pre_grad", "joint", "joint_passes", "partition", "post_grad", "schedule", "fusion", "codegen",
+)  # fmt: skip
+
+
+def test_a_script_works_as_it_stands(tmp_path: Path) -> None:
+    captured = capture_text(SIGMOID, tmp_path, until=None)
+    assert captured.outcome == Finished()
+    assert captured.printed() == "x\nfc\nsigmoid\noutput\nTrue\n(8, 4)\n"
+    assert captured.printed("stderr") == ""
+    (source,) = captured.artifacts("source")
+    assert (source["form"], source["model"]) == ("script", "Small")
+    ended = {(frame.compile, frame.stage) for frame in captured.events if frame.body.type == "stage_finished"}
+    assert {("0/1", stage) for stage in COMPILE_STAGES} <= ended
+    assert ("0/0", "partition") not in ended
+    assert captured.summary()["compiled_graphs"] == 2
+    assert len(captured.summary()["bw_nodes"]) == 1
+    assert captured.bodies("stage_failed") == []
+
+
+def test_another_backend_stays_in_force(tmp_path: Path) -> None:
+    source = """
+        import torch
+        model = torch.nn.Linear(2, 2)
+        inputs = (torch.ones(1, 2),)
+        compile_kwargs = {"backend": "aot_eager"}
+    """
+    captured = capture_text(source, tmp_path, until=StageName.CODEGEN)
+    assert captured.outcome == Finished()
+    dynamo = [
+        frame.body for frame in captured.events if frame.body.type == "stage_finished" and frame.stage == "dynamo"
+    ]
+    assert dynamo[0].facts["backend"] == "aot_eager"
+    skipped = {frame.stage for frame in captured.events if frame.body.type == "stage_skipped"}
+    assert {"pre_grad", "schedule", "fusion", "codegen"} <= skipped
+
+
+def test_until_stops_there(tmp_path: Path) -> None:
+    source = "import torch\nmodel = torch.nn.ReLU()\ninputs = (torch.ones(2),)\nprint('loaded')"
+    only = capture_text(source, tmp_path, until=StageName.SOURCE)
+    assert only.story() == ["- source stage_started", "- source stage_finished"]
+    assert only.printed() == "loaded\n"
+    dynamo = capture_text(source, tmp_path, until=StageName.DYNAMO)
+    assert dynamo.story() == [
+        "- source stage_started",
+        "- source stage_finished",
+        "0/0 - compile_started",
+        "0/0 dynamo stage_started",
+        "0/0 dynamo stage_finished",
+    ]
+    assert dynamo.summary()["joint_nodes"] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "outcome"),
+    [
+        (
+            "def f(:",
+            Failed(
+                cause=message("snippet.syntax", text="invalid syntax"),
+                error="invalid syntax (snippet.py, line 1)",
+                line=1,
+            ),
+        ),
+        (
+            "class Net(__import__('torch').nn.Module):\n    pass\n",
+            Failed(cause=message("snippet.never_compiled", name="Net"), line=1),
+        ),
+        ("import torch\ntorch.compile(torch.sin)\n", Failed(cause=message("snippet.never_called"))),
+        ("x = 1\n", Failed(cause=message("snippet.nothing"))),
+        (
+            "import torch\ndef g():\n    raise KeyError('k')\ng()\n",
+            Failed(
+                cause=message("snippet.raised", error="KeyError"),
+                error="KeyError: 'k'",
+                line=3,
+                traceback=(
+                    '  File "snippet.py", line 4, in <module>\n    g()\n'
+                    "  File \"snippet.py\", line 3, in g\n    raise KeyError('k')"
+                ),
+            ),
+        ),
+        (
+            "model = print\ninputs = ()\nconfig = {'inductor': {'no_such': 1}}",
+            Failed(cause=message("snippet.unknown_setting", name="inductor.no_such"), line=3),
+        ),
+    ],
+)
+def test_a_fault_of_the_snippet_fails_the_run(source: str, outcome: Failed, tmp_path: Path) -> None:
+    captured = capture_text(source, tmp_path)
+    assert captured.outcome == outcome
+    (failed,) = captured.bodies("stage_failed")
+    assert (failed.cause, failed.line) == (outcome.cause, outcome.line)
+
+
+def test_a_fault_of_the_model_is_a_finished_run(tmp_path: Path) -> None:
+    source = """\
+        import torch
+        def model(x):
+            return x @ torch.ones(5, 5)
+        inputs = (torch.ones(2, 3),)
+    """
+    captured = capture_text(source, tmp_path)
+    assert isinstance(captured.outcome, Finished)
+    assert captured.outcome.error is not None
+    (place,) = [(f.compile, f.stage, f.body.line) for f in captured.events if f.body.type == "stage_failed"]
+    assert place == ("0/0", "dynamo", 3)
+    assert captured.summary()["error"] == captured.outcome.error.params["error"]
+
+
+def test_a_fault_while_running_belongs_to_the_execution(tmp_path: Path) -> None:
+    source = """\
+        import torch
+        def model(x):
+            torch._dynamo.graph_break()
+            return x[torch.zeros(1, dtype=torch.long) + 7]
+        inputs = (torch.ones(2),)
+        def loss(out):
+            raise ValueError("mine")
+    """
+    captured = capture_text(source.replace("+ 7", "+ 1"), tmp_path)
+    (place,) = [(f.stage, f.body.line) for f in captured.events if f.body.type == "stage_failed"]
+    assert place == ("execute", 7)
+
+
+def test_modes(tmp_path: Path) -> None:
+    source = "import torch\nmodel = torch.nn.Linear(2, 2)\ninputs = (torch.ones(1, 2),)"
+    shown = [capture_text(source, tmp_path, mode=mode).artifacts("source")[0] for mode in Mode]
+    assert [payload["mode"] for payload in shown] == ["training", "training", "inference"]
+    assert [text["key"] for text in shown[0]["assumed"]] == ["source.mode_training", "source.default_loss"]
+    assert [value["name"] for value in shown[0]["inputs"]] == ["input"]
+
+
+def test_output_is_cut(tmp_path: Path) -> None:
+    source = "import torch\nmodel = torch.sin\ninputs = (torch.ones(1),)\nfor _ in range(300): print('x' * 9999)"
+    captured = capture_text(source, tmp_path)
+    assert captured.outcome == Finished()
+    assert len(captured.printed()) == 1_000_000
+    assert [body.limit_bytes for body in captured.bodies("output_cut")] == [1_000_000]
+
+
+def test_a_spawned_child_speaks_frames(tmp_path: Path) -> None:
+    source = """
+        import sys, torch
+        print("out")
+        print("err", file=sys.stderr)
+        model = torch.nn.ReLU()
+        inputs = (torch.ones(2),)
+    """
+    request = RunRequest(source=dedent(source), options=Options(until=StageName.DYNAMO)).model_dump_json()
+    read, write = os.pipe()
+    command = ["bash", "-c", f'exec 3>&{write}; exec "$@"', "-", sys.executable, "-m", "compiler.child"]
+    process = subprocess.Popen(
+        [*command, "capture", "", str(tmp_path)], stdin=subprocess.PIPE, pass_fds=[write], cwd=ROOT, text=True
+    )
+    os.close(write)
+    assert process.stdin is not None
+    process.stdin.write(request)
+    process.stdin.close()
+    with os.fdopen(read, "rb") as pipe:
+        events, done = read_frames(pipe.read())
+    assert process.wait() == 0
+    assert done is not None
+    assert done.outcome == Finished()
+    printed = [(event.body.stream, event.body.text) for event in events if event.body.type == "printed"]
+    assert printed == [("stdout", "out\n"), ("stderr", "err\n")]
+    assert json.loads((ROOT / "compiler/messages/en/run.json").read_text())["run.internal"]
