@@ -43,7 +43,7 @@ from compiler.stages.execute import Outcome
 from compiler.step import Step, Subject, script_subject, subject_of
 from compiler.text import Message, message
 from compiler.torch_compat import settings
-from compiler.torch_compat.build import Spent, cpp_compiler, draws_as_eager, is_build_failure, time_spent
+from compiler.torch_compat.build import Spent, cpp_compiler, draws_as_eager, dynamos_line, is_build_failure, time_spent
 from compiler.torch_compat.caches import CacheEvent, cache_events, forget_compiled, private_caches
 from compiler.torch_compat.compiles import current_compile, tracking
 from compiler.torch_compat.wrapper import Built, built_wrappers
@@ -355,7 +355,7 @@ class _Native:
         said = StageFailed(
             cause=cause,
             error=f"{type(error).__name__}: {error}",
-            line=user_line(error, sources),
+            line=user_line(error, sources) or dynamos_line(error, sources.main),
             traceback=user_traceback(error, sources),
         )
         self._session.emit(said, stage=stage)

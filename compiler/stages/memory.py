@@ -15,7 +15,7 @@ import torch
 from compiler.events import Finding, Mode, Severity, StageFailed, StageFinished, StageName, StageSkipped, StageStarted
 from compiler.fork import AsideError, aside
 from compiler.ir.code import CodePayload
-from compiler.ir.graph import Node
+from compiler.ir.graph import Node, ScalarValue, SymbolicSize, TensorValue
 from compiler.ir.memory import MemoryPayload, MemoryTimelinePayload, SavedForBackward, Series
 from compiler.session import Session
 from compiler.snippet import Loaded
@@ -131,7 +131,12 @@ def _tell_dry(session: Session, subject: Subject, found: _Dry) -> None:
     if kept is not None and eager is not None and kept > eager:
         text = message("memory.keeps_more", compiled=kept, eager=eager)
         session.emit(Finding(severity=Severity.NOTE, message=text), stage=STAGE)
-    tell(session, {"dry_run": timeline.peak_bytes}, saved, subject)
+    notes = []
+    if saved.partition_bytes != saved.kept_tensor_bytes and _symbolic(session, found.used):
+        # The partitioner's sizes are those of the call that was compiled, which was another one.
+        saved = saved.model_copy(update={"partition_bytes": None, "partition_activation_bytes": None})
+        notes.append(message("memory.other_sizes"))
+    tell(session, {"dry_run": timeline.peak_bytes}, saved, subject, notes)
 
 
 def tell(
@@ -172,6 +177,16 @@ def _partition_bytes(session: Session, used: frozenset[int]) -> tuple[int, int] 
         return None
     mine = [place for place, index in enumerate(forwards) if index in used]
     return sum(tally.saved_bytes[place] for place in mine), sum(tally.saved_activation_bytes[place] for place in mine)
+
+
+def _symbolic(session: Session, used: frozenset[int]) -> bool:
+    """Whether a graph of the step has sizes that are expressions."""
+    modules = [session.modules[index] for index in used if index < len(session.modules)]
+    graphs = [session.graphs.get((module.compile, StageName.PARTITION, "forward")) for module in modules]
+    values = [node.value for graph in graphs if graph is not None for node in graph.nodes]
+    return any(isinstance(value, ScalarValue) for value in values) or any(
+        isinstance(size, SymbolicSize) for value in values if isinstance(value, TensorValue) for size in value.shape
+    )
 
 
 def session_origins(session: Session) -> Origins:

@@ -68,3 +68,10 @@ def is_build_failure(error: BaseException) -> bool:
 def draws_as_eager() -> bool:
     """Whether Inductor was told to draw random numbers as eager does (`inductor.fallback_random`)."""
     return bool(inductor_config.fallback_random)
+
+
+def dynamos_line(error: BaseException, file: str) -> int | None:
+    """The line of `file` that Dynamo was at when it raised: the exception carries it, and its traceback does not."""
+    frames = getattr(error, "real_stack", None) or getattr(error.__cause__, "real_stack", None) or ()
+    lines = [frame.lineno for frame in frames if frame.filename == file]
+    return lines[-1] if lines else None

@@ -180,7 +180,8 @@ def kernel_lines(text: str) -> dict[int, str]:
     own = set(_KERNEL.findall(text))
     counts: dict[str, int] = {}
     found: dict[int, str] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    first = text[: text.rfind("''')") + 1].count("\n")  # above are the kernels' own sources, as strings
+    for number, line in list(enumerate(text.splitlines(), 1))[first:]:
         match = _LAUNCH.match(line.strip()) if line.startswith(" ") else None
         if match is None:
             continue
