@@ -6,7 +6,6 @@ in a run is in our own tables, whose state decides whether a workflow may still 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import uuid
@@ -169,9 +168,6 @@ class WorkerLoop:
                 self._executors.forget(dead)
 
     def stop(self, seconds: int) -> None:
-        """Stop taking runs, wait for those that are being ended."""
+        """Stop taking runs, wait for those that are being ended. Whatever is left, the next worker buries."""
         DBOS.destroy(workflow_completion_timeout_sec=seconds)
-        with contextlib.suppress(sa.exc.OperationalError):
-            if not self._runs.of_executor(self.id):
-                self._executors.forget([self.id])
         self._database.dispose()

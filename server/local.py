@@ -113,6 +113,7 @@ def _explore(
     def interrupt(_number: int, _frame: object) -> None:
         nonlocal interrupted
         interrupted = True
+        launcher.abort()
 
     before = signal.signal(signal.SIGINT, interrupt)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 
 import uvicorn
@@ -20,6 +21,9 @@ def serve(settings: Settings, listener: socket.socket, *, worker: bool) -> None:
     config = uvicorn.Config(
         create_app(settings), log_level="warning", access_log=False, timeout_graceful_shutdown=1, server_header=False
     )
+    # uvicorn stops at these and then raises them once more: they must not end us before the worker has been stopped.
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, lambda _number, _frame: None)
     if process is not None:
         process.start()
     try:

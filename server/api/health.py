@@ -17,7 +17,8 @@ router = APIRouter(tags=["service"])
 
 class Health(Frozen):
     """`state`: `ready` when a worker can start a run at once, `busy` when all are at work, `warming` while the first warms up,
-    `no_worker` when none lives. Runs are accepted in each of them, and wait."""
+    `broken` when none can start children (each worker's `error` says why), `no_worker` when none lives. Runs are accepted in
+    each of them, and wait."""
 
     state: str
     workers: list[dict[str, Any]]
@@ -40,7 +41,7 @@ def health(shared: Shared) -> Health:
     """Workers, queue, versions, isolation and limits."""
     workers = shared.executors.living()
     states = {worker["state"] for worker in workers}
-    state = next((name for name in ("ready", "busy", "warming") if name in states), "no_worker")
+    state = next((name for name in ("ready", "busy", "warming", "broken") if name in states), "no_worker")
     torch = next((worker["engine"]["torch"] for worker in workers if worker["engine"]), versions()["torch"])
     return Health(
         state=state,

@@ -6,6 +6,7 @@ has one thread, an environment without secrets, and ends when its owner does.
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import importlib
 import os
@@ -43,6 +44,14 @@ def _warm(configuration: Configuration) -> Ready:
         gc.freeze()
     threads = len(os.listdir("/proc/self/task")) if LINUX else 1
     return Ready(engine=engine, threads=threads, seconds=round(time.monotonic() - began, 3))
+
+
+def _end_with_owner(control: socket.socket, on: bool) -> None:
+    """While it is on, the owner's end of the socket ends this process too, whatever it is doing: SIGIO's default is to end it.
+    (Not a thread: there must be one only. Not PR_SET_PDEATHSIG: it looks at the owner's thread, not at its process.)"""
+    fcntl.fcntl(control, fcntl.F_SETOWN, os.getpid())
+    flags = fcntl.fcntl(control, fcntl.F_GETFL)
+    fcntl.fcntl(control, fcntl.F_SETFL, flags | os.O_ASYNC if on else flags & ~os.O_ASYNC)
 
 
 def _request(descriptor: int) -> str:
@@ -128,11 +137,13 @@ def main() -> None:
     configuration = Configuration.model_validate_json(sys.argv[2])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.dont_write_bytecode = True
+    _end_with_owner(control, True)
     try:
         ready = _warm(configuration)
     except Exception as fault:
         control.sendall(Ready(seconds=0, error=f"{type(fault).__name__}: {fault}").model_dump_json().encode() + b"\n")
         raise
+    _end_with_owner(control, False)
     control.sendall(ready.model_dump_json().encode() + b"\n")
     control.settimeout(0.5)
     serve(control, configuration)

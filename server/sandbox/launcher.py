@@ -59,6 +59,7 @@ class Launcher:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._ready: Ready | None = None
+        self._scratch = ""
 
     @property
     def pid(self) -> int | None:
@@ -84,7 +85,15 @@ class Launcher:
             except OSError as fault:
                 raise ForkServerError(message("server.fork_server_failed", error=str(fault))) from fault
 
+    def abort(self) -> None:
+        """Give up a start that is under way, from anywhere: whoever waits for it gets ForkServerError."""
+        starting = self._socket
+        if starting is not None and self._ready is None:
+            with contextlib.suppress(OSError):
+                starting.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
+        self.abort()
         with self._lock:
             self._stop()
 
@@ -94,9 +103,9 @@ class Launcher:
         if self._ready is not None:
             return self._ready
         ours, theirs = socket.socketpair()
-        scratch = tempfile.mkdtemp(prefix="aotscope-children-")
+        self._scratch = tempfile.mkdtemp(prefix="aotscope-children-")
         configuration = Configuration(
-            child=self._child, warm=self._warm, spawn=sys.platform == "darwin", scratch=scratch
+            child=self._child, warm=self._warm, spawn=sys.platform == "darwin", scratch=self._scratch
         )
         self._process = subprocess.Popen(
             [sys.executable, "-m", "server.sandbox.forkserver", str(theirs.fileno()), configuration.model_dump_json()],
@@ -113,7 +122,6 @@ class Launcher:
         ready = self._first_message(ours)
         if ready.error:
             self._stop()
-            shutil.rmtree(scratch, ignore_errors=True)
             raise ForkServerError(message("server.fork_server_failed", error=ready.error))
         self._ready = ready
         return ready
@@ -162,4 +170,5 @@ class Launcher:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+        shutil.rmtree(self._scratch, ignore_errors=True)
         self._process = self._socket = self._ready = None

@@ -122,7 +122,7 @@ class Supervisor:
         try:
             engine = self._launcher.ready()
         except ForkServerError as fault:
-            return self._end(Lost(cause=fault.cause))
+            return self._end(Cancelled() if self._cancelled() else Lost(cause=fault.cause))
         self._began = time.monotonic()
         if engine is not None:
             self._say(RunStarted(request=self._request, engine=engine))

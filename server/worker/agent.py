@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from compiler.events import ArtifactRef, Engine, Event, Lost
-from compiler.text import message
+from compiler.text import message, render
 from server.engine import WorkerLoop, migrate
 from server.sandbox.launcher import ForkServerError, Launcher
 from server.sandbox.supervisor import Supervisor
@@ -58,6 +58,7 @@ class Agent:
         self._executors = Executors(self._runs.engine, settings.dead_seconds)
         self._stopping = threading.Event()
         self._engine: Engine | None = None
+        self._broken = ""
         self._busy = 0
         self._busy_lock = threading.Lock()
         self._loop = WorkerLoop(
@@ -87,12 +88,20 @@ class Agent:
         try:
             self._engine = self._launcher.ready()
         except ForkServerError as fault:
-            print(f"aotscope worker: {fault.cause.params.get('error', fault.cause.key)}", flush=True)
+            if not self._stopping.is_set():
+                self._broken = render(fault.cause)
+                print(f"aotscope worker: {self._broken}", flush=True)
 
     def _status(self) -> dict[str, Any]:
-        state = "warming" if self._engine is None else "busy" if self._busy >= self._settings.concurrency else "ready"
+        if self._broken:
+            state = "broken"
+        elif self._engine is None:
+            state = "warming"
+        else:
+            state = "busy" if self._busy >= self._settings.concurrency else "ready"
         return {
             "state": state,
+            "error": self._broken,
             "pid": os.getpid(),
             "running": self._busy,
             "concurrency": self._settings.concurrency,
@@ -104,7 +113,12 @@ class Agent:
         try:
             # Before the run begins: until children can be forked it waits, and says so.
             self._engine = self._launcher.ready()
+            self._broken = ""
         except ForkServerError as fault:
+            if self._stopping.is_set():
+                # Returning would take the run, which has not begun, out of the queue: the process ends around us, and the
+                # next worker gives it back.
+                threading.Event().wait()
             if self._runs.begin(run, executor):
                 self._runs.end(run, Lost(cause=fault.cause), (RUNNING,), executor)
             return
@@ -174,3 +188,5 @@ def main(settings: Settings, lifeline: int | None) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda _number, _frame: agent.stop())
     agent.run()
+    # Not by returning: a thread of the queue may wait for what will never come.
+    os._exit(0)
