@@ -87,7 +87,7 @@ function Footer() {
     <footer>
       {engine && (
         <span>
-          CPU{engine.cpu ? ` · ${engine.cpu.toUpperCase()}` : ""} · {t("footer.threads", { count: engine.threads })}
+          CPU{engine.cpu ? ` · ${engine.cpu.split("_")[0]!.toUpperCase()}` : ""} · {t("footer.threads", { count: engine.threads })}
         </span>
       )}
       {covered && <span>{t("footer.links", { covered })}</span>}

@@ -1,5 +1,5 @@
 import { cpp } from "@codemirror/lang-cpp";
-import { python } from "@codemirror/lang-python";
+import { pythonWithKernels } from "./language";
 import { search, searchKeymap } from "@codemirror/search";
 import { EditorState } from "@codemirror/state";
 import { EditorView, keymap, lineNumbers } from "@codemirror/view";
@@ -18,7 +18,7 @@ export class CodeViewer {
     label: string,
     onLine: (line: number) => void,
   ) {
-    const grammar = language === "python" ? [python()] : language === "cpp" ? [cpp()] : [];
+    const grammar = language === "python" ? [pythonWithKernels] : language === "cpp" ? [cpp()] : [];
     this.view = new EditorView({
       parent,
       state: EditorState.create({

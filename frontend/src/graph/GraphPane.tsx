@@ -1,4 +1,4 @@
-import { useSignal } from "@preact/signals";
+import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { keysOn, painted } from "../app/settings";
 import { parseEntity } from "../link/entity";
@@ -17,7 +17,8 @@ const opened = new Map<string, readonly string[]>();
 
 interface Props {
   readonly graph: GraphModel;
-  readonly parameters: boolean;
+  /** Whether every weight and buffer is drawn. */
+  readonly parameters: Signal<boolean>;
   readonly label: string;
 }
 
@@ -66,7 +67,7 @@ export function GraphPane({ graph, parameters, label }: Props) {
     });
     view.current = made;
     let first = true;
-    const layout = new LayoutClient(graph, parameters, (next) => {
+    const layout = new LayoutClient(graph, parameters.value, (next) => {
       scene.value = next;
       made.setScene(next, first);
       first = false;
@@ -77,7 +78,7 @@ export function GraphPane({ graph, parameters, label }: Props) {
       layout.close();
       made.close();
     };
-  }, [graph, parameters]);
+  }, [graph, parameters.value]);
 
   useEffect(() => view.current?.setWords(words), [words]);
   useEffect(() => view.current?.retheme(), [painted.value]);
@@ -193,6 +194,14 @@ export function GraphPane({ graph, parameters, label }: Props) {
         />
       )}
       <div class="tools">
+        <button
+          class="word"
+          aria-pressed={parameters.value}
+          title={t("graph.parameters_help")}
+          onClick={() => (parameters.value = !parameters.value)}
+        >
+          {t("graph.parameters")}
+        </button>
         <button title={`${t("keys.search")} (/)`} aria-label={t("keys.search")} onClick={() => (finding.value ??= "")}>
           ⌕
         </button>

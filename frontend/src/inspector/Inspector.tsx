@@ -435,6 +435,8 @@ function Elsewhere() {
     held.ids.push(entity);
     groups.set(key, held);
   }
+  const names = (stage: StageName): string => [...groups.values()].filter((one) => one.stage === stage).flatMap((one) => one.ids.map((id) => id.name)).join();
+  if (names("joint") === names("joint_passes")) for (const [key, one] of groups) if (one.stage === "joint_passes") groups.delete(key);
   const lines = own?.line === null ? [...closure.value].filter((id) => id.startsWith("line/")) : [];
   if (!groups.size && !lines.length) return null;
   const few = own?.line === null ? 3 : 4;

@@ -223,6 +223,8 @@ export function findArtifact(state: StageState, kind: string, graph?: string | n
     state.artifacts.findLast(
       (made) =>
         made.kind === kind &&
+        // Graphs between passes are named by the passes; they are not the stage's own.
+        (name !== undefined || made.name !== "step") &&
         (graph === undefined || made.graph === graph) &&
         (name === undefined || made.name === name),
     ) ?? null

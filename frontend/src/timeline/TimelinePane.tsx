@@ -109,7 +109,7 @@ function words() {
 function headline(timeline: MemoryTimelinePayload, point: number | null): string {
   const at = point ?? timeline.peak_point;
   const live = timeline.points.live[at] ?? 0;
-  const label = timeline.strings[timeline.points.label[at]!] ?? "";
+  const label = (timeline.strings[timeline.points.label[at]!] ?? "").split(" = ")[0]!.slice(0, 48);
   const said = at === timeline.peak_point ? "timeline.peak_at" : "timeline.alive_at";
   return t(said, { bytes: bytes(live), point: at, what: label ? ` · ${label}` : "" });
 }

@@ -160,14 +160,9 @@ export class TimelineView {
       const backward = turn !== null && blocks.start[slab.block]! >= turn;
       context.fillStyle = kind === "saved" ? palette.save : backward ? palette.bw : palette.fw;
       const strong = kind === "saved" || kind === "output" || kind === "gradient";
-      context.globalAlpha = this.linked.has(slab.block) ? 1 : strong ? 0.8 : 0.42;
+      const quiet = this.linked.size > 0 && !this.linked.has(slab.block);
+      context.globalAlpha = this.linked.has(slab.block) ? 1 : (strong ? 0.8 : 0.42) * (quiet ? 0.45 : 1);
       context.fillRect(left, top, width, height > 2.4 ? height - Math.max(gap, 0.5) : height);
-      if (this.linked.has(slab.block)) {
-        context.globalAlpha = 1;
-        context.strokeStyle = palette.ink;
-        context.lineWidth = 1.2;
-        context.strokeRect(left, top, width, Math.max(1, height - 0.7));
-      }
     }
     context.globalAlpha = 1;
   }

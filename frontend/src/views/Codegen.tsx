@@ -4,6 +4,9 @@ import { closure, entityPrefix, graphsOf, payload, ready, select, show } from ".
 import { chosenGraph } from "./GraphStage";
 import { Empty, GraphPick } from "./parts";
 
+/** In a narrow list, what tells kernels apart. */
+const short = (name: string): string => name.replace(/^cpp_fused_+/, "");
+
 /** Inductor's generated file, its kernels beside it. */
 export function Codegen() {
   const graphs = graphsOf("codegen", "code");
@@ -30,7 +33,7 @@ export function Codegen() {
           </span>
         )}
       </div>
-      <div class="body view cols" style={{ gridTemplateColumns: "230px minmax(0, 1fr)" }}>
+      <div class="body view cols" style={{ gridTemplateColumns: "250px minmax(0, 1fr)" }}>
         <div role="listbox" aria-label={t("codegen.kernels")}>
           {kernels?.kernels.map((kernel) => {
             const id = `${prefix}/${kernel.name}`;
@@ -44,9 +47,9 @@ export function Codegen() {
                 title={kernel.name}
                 onClick={() => select(id)}
               >
-                <span class="m">{kernel.name}</span>
+                <span class="m">{short(kernel.name)}</span>
                 <em class={kernel.recomputed.length ? "re" : ""}>
-                  {kernel.kind === "extern" ? t("kernel.extern") : t("codegen.ops", { count: kernel.nodes.length })}
+                  {kernel.kind === "extern" ? "" : t("codegen.ops", { count: kernel.nodes.length })}
                 </em>
               </button>
             );

@@ -58,7 +58,7 @@ export function GraphStage({
       label: t("tab.graph"),
       body: () =>
         graph ? (
-          <GraphPane key={graph.id} graph={graph} parameters={parameters.value} label={t("graph.label", { stage: stageLabel(stage) })} />
+          <GraphPane key={graph.id} graph={graph} parameters={parameters} label={t("graph.label", { stage: stageLabel(stage) })} />
         ) : (
           <Empty>{t("loading")}</Empty>
         ),
@@ -77,25 +77,12 @@ export function GraphStage({
           <GraphPick graphs={graphs} at={chosenGraph(stage, "code")} onPick={(to) => show({ graph: to })} />
         )}
         {graph && at.id === "graph" && <Legend graph={graph} />}
-        <span class="sp" />
-        {graph && at.id === "graph" && hasParameters(graph) && (
-          <button
-            class="chip wide"
-            aria-pressed={parameters.value}
-            title={t("graph.parameters_help")}
-            onClick={() => (parameters.value = !parameters.value)}
-          >
-            {t("graph.parameters")}
-          </button>
-        )}
       </div>
       <div class="body view">{at.body()}</div>
       {say && at.id === "graph" ? <div class="say">{say}</div> : <span />}
     </>
   );
 }
-
-const hasParameters = (graph: GraphModel): boolean => graph.nodes.some((node) => node.op === "placeholder" || node.op === "get_attr");
 
 function Legend({ graph }: { graph: GraphModel }) {
   let forward = 0;

@@ -33,23 +33,22 @@ export interface Tree {
 const OP_MIN = 3;
 
 /** Weights and buffers crowd the picture; unless asked for, only those that the backward reads are drawn. */
-function hiddenParameters(graph: GraphModel, paths: readonly string[]): Set<number> {
+function hiddenParameters(graph: GraphModel): Set<number> {
   const crosses = new Set<number>();
   graph.source.forEach((from, i) => {
     if (graph.nodes[graph.target[i]!]!.backward && !graph.nodes[from]!.backward) crosses.add(from);
   });
   const hidden = new Set<number>();
   graph.nodes.forEach((node, i) => {
-    if (isParameter(node, paths[i]!) && !crosses.has(i)) hidden.add(i);
+    if (isParameter(node) && !crosses.has(i)) hidden.add(i);
   });
   return hidden;
 }
 
-function isParameter(node: GraphNode, path: string): boolean {
+function isParameter(node: GraphNode): boolean {
   if (node.op !== "placeholder" && node.op !== "get_attr") return false;
   if (node.roles.has("parameter") || node.roles.has("buffer")) return true;
-  if (node.roles.has("tangent") || node.backward) return false;
-  return /_(parameters|buffers)_/.test(node.name) || (node.name.startsWith("primals_") && path !== "");
+  return /_(parameters|buffers)_/.test(node.name);
 }
 
 export function buildTree(graph: GraphModel, parameters = false): Tree {
@@ -83,7 +82,7 @@ export function buildTree(graph: GraphModel, parameters = false): Tree {
     }
     return group;
   };
-  const hidden = parameters ? new Set<number>() : hiddenParameters(graph, paths);
+  const hidden = parameters ? new Set<number>() : hiddenParameters(graph);
   const of: (Group | null)[] = graph.nodes.map((node, i) =>
     node.op === "output" || hidden.has(i) ? null : at(paths[i]!),
   );
@@ -187,8 +186,8 @@ export function openFirst(tree: Tree, nodes: number, budget: number): Set<string
   while (level.length) {
     const next: Group[] = [];
     for (const group of level.toSorted((a, b) => sizeOf(a) - sizeOf(b))) {
-      // A module of nothing but nodes says more closed, by its name, than open.
-      if (group.kind === "fold" || group.children.length === 0) continue;
+      // What holds no module says more closed, by its name, than open.
+      if (group.kind === "fold" || !group.children.some((child) => child.kind === "module" || child.kind === "fold")) continue;
       const more = inside(group) - Number(group.sizeForward > 0) - Number(group.sizeBackward > 0);
       if (shown + more > budget) continue;
       shown += more;

@@ -141,13 +141,13 @@ function layoutGroup(
     return at === undefined ? undefined : left.width - at;
   };
   for (const { item, twin } of backward.items) {
-    const again = isAgain(graph, item);
-    const at = twin === null ? undefined : mirrorAt(twin);
-    anchors.set(item, again ? -1000 : (at ?? Number.NaN));
+    // What runs again stands at the gutter, before the gradients that need it.
+    const at = isAgain(graph, item) ? -40 : twin === null ? undefined : mirrorAt(twin);
+    anchors.set(item, at ?? Number.NaN);
   }
   for (const { item } of backward.items) {
     if (!Number.isNaN(anchors.get(item)!)) continue;
-    const near = backward.near.get(item)?.map((other) => anchors.get(other)!).filter((x) => x > -500) ?? [];
+    const near = backward.near.get(item)?.map((other) => anchors.get(other)!).filter((x) => !Number.isNaN(x)) ?? [];
     anchors.set(item, near.length ? near.reduce((sum, x) => sum + x, 0) / near.length : left.width / 2);
   }
   const right = half(rightRows, (item) => size(item, true), edges, anchors);
@@ -248,7 +248,6 @@ function backwardItems(
     if (at === undefined) orphan(child);
     else cell.set(child, at);
   }
-  const strands = new Map<Item, number[]>();
   for (const node of group.backward) {
     const twin = graph.nodes[node]!.twin;
     const item = twin < 0 ? null : itemOf(tree, group, twin);
@@ -258,15 +257,58 @@ function backwardItems(
     else {
       const base = cellOf.get(known)!;
       cell.set(node, withGroups.has(base) && !isAgain(graph, node) ? Math.max(-1, base - 1) : base);
-      (strands.get(known) ?? strands.set(known, []).get(known)!).push(node);
     }
   }
+  for (const [node, at] of unroll(graph, group, inputs, cellOf)) if (!withGroups.has(at)) cell.set(node, at);
   const byCell = rowsByCell([...cell].map(([item, at]) => [at, item] as const));
   return {
     rows: byCell.flatMap((row) => upward(row, inputs)),
     items: [...cell.keys()].map((item) => ({ item, twin: twins.get(item) ?? null })),
     near,
   };
+}
+
+/**
+ * An operator's pieces share one number in the forward, and so do the pieces of its gradient: the gradient's steps are spread
+ * over the rows of the forward's, from the last up, so that both run side by side.
+ */
+function unroll(
+  graph: GraphModel,
+  group: Group,
+  inputs: ReadonlyMap<Item, readonly Item[]>,
+  cellOf: ReadonlyMap<Item, number>,
+): Map<number, number> {
+  const rows = new Map<number, number[]>();
+  for (const node of group.forward) {
+    const { seq, op } = graph.nodes[node]!;
+    if (seq >= 0 && op !== "placeholder") (rows.get(seq) ?? rows.set(seq, []).get(seq)!).push(cellOf.get(node)!);
+  }
+  const gradients = new Map<number, number[]>();
+  for (const node of group.backward) {
+    const { seq, twin } = graph.nodes[node]!;
+    if (twin < 0 || isAgain(graph, node)) continue;
+    (gradients.get(seq) ?? gradients.set(seq, []).get(seq)!).push(node);
+  }
+  const cells = new Map<number, number>();
+  for (const [seq, nodes] of gradients) {
+    const up = [...new Set(rows.get(seq) ?? [])].toSorted((a, b) => b - a);
+    if (up.length < 2) continue;
+    const depth = new Map<number, number>();
+    for (const node of nodes) {
+      let at = 0;
+      for (const input of inputs.get(node) ?? []) {
+        const before = typeof input === "number" ? depth.get(input) : undefined;
+        if (before !== undefined) at = Math.max(at, before + 1);
+      }
+      depth.set(node, at);
+    }
+    const steps = Math.max(...depth.values()) + 1;
+    for (const node of nodes) {
+      const share = steps <= up.length ? depth.get(node)! : Math.floor((depth.get(node)! * up.length) / steps);
+      cells.set(node, up[share]!);
+    }
+  }
+  return cells;
 }
 
 /** Items of one cell by their depth in it, the deepest on top; what is not of the same flow shares a line. */

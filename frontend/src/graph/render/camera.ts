@@ -16,7 +16,7 @@ interface Size {
 }
 
 export function fit(scene: Size, view: Size, margin = 24): Camera {
-  const k = Math.min(1.15, (view.width - 2 * margin) / scene.width, (view.height - 2 * margin) / scene.height);
+  const k = Math.min(1.25, (view.width - 2 * margin) / scene.width, (view.height - 2 * margin) / scene.height);
   const scale = Math.max(MIN_SCALE, k);
   return { k: scale, x: (view.width - scene.width * scale) / 2, y: (view.height - scene.height * scale) / 2 };
 }
