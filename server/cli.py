@@ -115,14 +115,15 @@ def examples() -> None:
 
 @app.command(hidden=True)
 def record(
-    file: Annotated[Path, typer.Argument(show_default=False)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the recording goes (gzip).")],
+    files: Annotated[list[Path] | None, typer.Argument(help="Examples; all of the gallery when none is named.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder of the recordings.")] = None,
 ) -> None:
-    """Run an example as the server would, and write its recording."""
+    """Run examples as the server would, and write their recordings (gzip)."""
     from server import local
+    from server.examples import FOLDER, example_files
 
     try:
-        raise typer.Exit(local.record_example(file, output, _settings()))
+        raise typer.Exit(local.record_examples(files or example_files(), output or FOLDER / "recorded", _settings()))
     except local.UnusableError as fault:
         raise _stop(render(fault.cause)) from None
 

@@ -14,7 +14,7 @@ import orjson
 from rich.console import Console
 
 from compiler.errors import AotscopeError
-from compiler.events import ArtifactRef, Event, Options, RunRequest, dump_event
+from compiler.events import ArtifactRef, Event, Finished, Options, RunRequest, dump_event
 from compiler.text import message
 from server.document import document
 from server.examples import parse
@@ -67,7 +67,12 @@ def run_file(file: Path, options: Options, settings: Settings, *, json: str | No
         except NotBuiltError as fault:
             raise UnusableError(fault.cause) from None
     progress = Progress(console, printed=sys.stderr if json == "-" else sys.stdout)
-    recording, terminal = _explore(request, settings, progress, Script(str(path), str(path.parent)), warm=False)
+    launcher = Launcher(settings.child, warm=False, own=True)
+    try:
+        progress.note(message("server.not_isolated"))
+        recording, terminal = _explore(request, settings, progress, launcher, Script(str(path), str(path.parent)))
+    finally:
+        launcher.close()
     if json == "-":
         sys.stdout.buffer.write(_pretty(document(recording)))
         sys.stdout.buffer.flush()
@@ -78,14 +83,23 @@ def run_file(file: Path, options: Options, settings: Settings, *, json: str | No
     return EXIT_CODES[terminal.type]
 
 
-def record_example(file: Path, output: Path, settings: Settings) -> int:
-    """Run an example as the server runs a pasted snippet, and write its recording; the exit code."""
-    source = parse(file.stem, _read(file)).source
-    progress = Progress(Console(stderr=True, highlight=False), printed=sys.stderr)
-    recording, terminal = _explore(RunRequest(source=source), settings, progress, None, warm=True)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_bytes(gzip.compress(recording.model_dump_json().encode(), compresslevel=9, mtime=0))
-    return EXIT_CODES[terminal.type]
+def record_examples(files: Sequence[Path], folder: Path, settings: Settings) -> int:
+    """Run examples as the server runs a pasted snippet, and write the recording of each that finishes; the worst exit code."""
+    worst = 0
+    launcher = Launcher(settings.child, warm=True)
+    try:
+        for file in files:
+            progress = Progress(Console(stderr=True, highlight=False), printed=sys.stderr)
+            request = RunRequest(source=parse(file.stem, _read(file)).source)
+            recording, terminal = _explore(request, settings, progress, launcher, None)
+            worst = max(worst, EXIT_CODES[terminal.type])
+            if isinstance(terminal, Finished):
+                folder.mkdir(parents=True, exist_ok=True)
+                data = gzip.compress(recording.model_dump_json().encode(), compresslevel=9, mtime=0)
+                (folder / f"{file.stem}.json.gz").write_bytes(data)
+    finally:
+        launcher.close()
+    return worst
 
 
 def _read(file: Path) -> str:
@@ -103,11 +117,10 @@ def _pretty(value: dict[str, Any]) -> bytes:
 
 
 def _explore(
-    request: RunRequest, settings: Settings, progress: Progress, script: Script | None, *, warm: bool
+    request: RunRequest, settings: Settings, progress: Progress, launcher: Launcher, script: Script | None
 ) -> tuple[Recording, Terminal]:
     run, created = new_id(), time.time()
     memory = Memory(progress.show)
-    launcher = Launcher(settings.child, warm=warm, own=script is not None)
     interrupted = False
 
     def interrupt(_number: int, _frame: object) -> None:
@@ -118,13 +131,10 @@ def _explore(
     before = signal.signal(signal.SIGINT, interrupt)
     try:
         with progress.live():
-            if script is not None:
-                progress.note(message("server.not_isolated"))
             supervisor = Supervisor(run, request, launcher, memory, settings, lambda: interrupted, script)
             terminal = supervisor.run()
     finally:
         signal.signal(signal.SIGINT, before)
-        launcher.close()
     recording = Recording(
         run=RecordedRun(id=run, request=request, created=created),
         events=[dump_event(event) for event in memory.log],

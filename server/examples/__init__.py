@@ -43,8 +43,11 @@ def parse(name: str, text: str) -> Example:
 @cache
 def examples(folder: Path = FOLDER) -> tuple[Example, ...]:
     """All of them, by name."""
-    files = sorted(file for file in folder.glob("*.py") if file.name != "__init__.py")
-    return tuple(parse(file.stem, file.read_text(encoding="utf-8")) for file in files)
+    return tuple(parse(file.stem, file.read_text(encoding="utf-8")) for file in example_files(folder))
+
+
+def example_files(folder: Path = FOLDER) -> list[Path]:
+    return sorted(file for file in folder.glob("*.py") if file.name != "__init__.py")
 
 
 def recorded_id(name: str) -> str:
@@ -60,8 +63,8 @@ def import_recordings(runs: Runs, artifacts: Artifacts, folder: Path = FOLDER / 
     """Put every recording into the store under its example's id, where it is absent or another one. Returns the ids put."""
     done = []
     for file in sorted(folder.glob("*.json.gz")):
-        id = recorded_id(file.name.removesuffix(".json.gz"))
+        run = recorded_id(file.name.removesuffix(".json.gz"))
         recording = read_recording(file)
-        if load(runs, artifacts, recording, id):
-            done.append(id)
+        if load(runs, artifacts, recording, run):
+            done.append(run)
     return done

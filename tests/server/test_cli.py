@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from server.examples import read_recording
 from tests.server.conftest import FAKE, ROOT
 
 SNIPPET = """
@@ -167,3 +168,13 @@ def test_other_addresses_are_refused(tmp_path: Path, host: str) -> None:
 def test_examples_are_listed() -> None:
     code, out, _err = result("examples")
     assert (code, out.count("server/examples/") >= 8) == (0, True)
+
+
+def test_recording_examples(snippet: Path, tmp_path: Path) -> None:
+    snippet.write_text('"""Title\n\nWords.\n"""\nstage("source")\nprint(path)')
+    code, _out, err = result("record", snippet, "-o", tmp_path / "recorded")
+    recording = read_recording(tmp_path / "recorded" / "net.json.gz")
+    assert (code, recording.run.request.source) == (0, 'stage("source")\nprint(path)')
+    # As the server would: pasted text, not a file.
+    assert "None" in err
+    assert recording.events[-1]["type"] == "finished"
