@@ -1,0 +1,91 @@
+"""Run the benchmarks and print their tables: `python -m tests.bench [overhead] [cold] [first] [--pairs N] [--write]`."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from server.sandbox.limits import parent_environment
+from tests.bench import cold_start, first_graph, overhead
+from tests.bench.ratios import HEADER, spread
+
+RESULTS = Path(__file__).parent / "RESULTS.md"
+ALL = ("overhead", "cold", "first")
+
+
+def _overhead(pairs: int) -> str:
+    return "\n".join([HEADER, *(row.row() for row in overhead.measure(pairs))])
+
+
+def _cold(_pairs: int) -> str:
+    names = sorted(path.stem for path in overhead.MODELS.glob("*.py"))
+    rows = cold_start.measure(names)
+    ratios = [ours / plain for _, ours, plain in rows]
+    worst = max(rows, key=lambda row: row[1] / row[2])
+    lines = [
+        f"Over {len(rows)} models of the corpus: median ratio {statistics.median(ratios):.3f} (goal ≤ 0.05), "
+        f"worst {max(ratios):.3f} ({worst[0]}; goal ≤ 0.15). One sample a model.",
+        "",
+        "| model | every stage shown, warm, s | plain script, cold, s | ratio |",
+        "|---|---|---|---|",
+    ]
+    lines += [f"| {name} | {ours:.2f} | {plain:.1f} | {ours / plain:.3f} |" for name, ours, plain in rows]
+    return "\n".join(lines)
+
+
+def _first(pairs: int) -> str:
+    row, delays = first_graph.measure(pairs)
+    return "\n".join([HEADER, row.row(), "", f"Fixed delay, ms, median and range of {len(delays)}: {spread(delays)}."])
+
+
+SECTIONS = {
+    "overhead": ("Compile with every stage captured / with none", _overhead),
+    "cold": ("Submit → every stage up to generated code, warm worker / the plain script, cold", _cold),
+    "first": ("Submit → first graph at the client / raw Dynamo has it, warm", _first),
+}
+
+
+def _section(name: str, pairs: int) -> str:
+    """A section in a process of its own: each warms torch up for itself."""
+    command = [sys.executable, "-m", "tests.bench", name, "--pairs", str(pairs), "--section"]
+    environment = parent_environment(whole=True)
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*ALL, []], default=[])
+    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--section", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    names = arguments.names or list(ALL)
+    if arguments.section:
+        print(json.dumps(SECTIONS[names[0]][1](arguments.pairs)))
+        return
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
+    parts = [
+        "# Benchmarks",
+        f"Measured {datetime.date.today()} at commit {commit.stdout.strip()}, {platform.machine()}, "
+        f"{len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}. "
+        "Ratios of CPU time or wall time are paired in ABBA order; absolute seconds don't carry over to another machine. "
+        "Made by `python -m tests.bench --write`.",
+    ]
+    for name in names:
+        parts += [f"## {SECTIONS[name][0]}", _section(name, arguments.pairs)]
+    text = "\n\n".join(parts) + "\n"
+    print(text)
+    if arguments.write:
+        RESULTS.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
