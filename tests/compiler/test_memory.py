@@ -19,10 +19,10 @@ inputs = (torch.randn(16, 64),)
 """
 NOTHING = """
 import torch
-@torch.compiler.disable
 def model(x):
     return x + 1
 inputs = (torch.randn(4),)
+compile_kwargs = {"backend": "eager"}
 """
 CONSTANT = """
 import torch
@@ -130,6 +130,9 @@ def test_mlp_block_by_block(runs: dict[str, Any]) -> None:
         ("buf8", 8192, "gradient"),
         ("buf9", 256, "gradient"),
     ]
+    assert found.blocks.line == [14, 14, 15, 15, 16, 16, 16, 16, 15, 15, 15, 14, 14]
+    modules = words(found, found.blocks.module)
+    assert [modules[index] for index in (0, 2, 4, 6, 9, 11)] == ["fc1", "fc2", "head", "head", "fc2", "fc1"]
     entities = words(found, found.blocks.entity)
     assert all(entity.startswith("0_0/codegen/forward/@") for entity in entities[:5])
     assert all(entity.startswith("0_0/codegen/backward/@") for entity in entities[5:])

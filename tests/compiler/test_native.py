@@ -212,7 +212,7 @@ def test_kernel_lines_and_digests() -> None:
     text = (
         "# AOT ID: ['0_forward']\n"
         "cpp_fused_add_0 = async_compile.cpp_pybinding(['float*'], r'''\n"
-        "  cpp_fused_add_0(not, code)\n'''\n"
+        "  cpp_fused_add_0(not, code)\n''')\n"
         "    def call(self, args):\n"
         "        extern_kernels.mm(a, b, out=buf0)\n"
         "        cpp_fused_add_0(buf0)\n"
