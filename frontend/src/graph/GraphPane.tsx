@@ -195,7 +195,7 @@ export function GraphPane({ graph, parameters, label }: Props) {
       )}
       <div class="tools">
         <button
-          class="word"
+          class="word wide"
           aria-pressed={parameters.value}
           title={t("graph.parameters_help")}
           onClick={() => (parameters.value = !parameters.value)}

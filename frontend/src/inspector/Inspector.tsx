@@ -7,6 +7,7 @@ import { say, t, type Key } from "../messages";
 import { bytes, count, opName, shape, size } from "../messages/format";
 import { findArtifact, STAGES, stageOf } from "../state/events";
 import { nodeOf, payloadOf } from "../state/graphs";
+import { blocksOf, tensorsOf } from "../state/tensors";
 import { artifacts, closure, payload, ready, run, select, selected, source, visit } from "../state/store";
 
 /** Whatever is selected, told in full. */
@@ -267,8 +268,8 @@ function AboutNode({ entity }: { entity: Entity }) {
 function lifeOf(): string | null {
   const timeline = ready(payload("memory", "timeline", undefined, "dry_run"));
   if (!timeline) return null;
-  const at = timeline.blocks.entity.findIndex((entity) => closure.value.has(timeline.strings[entity]!));
-  if (at < 0) return null;
+  const [at] = blocksOf(timeline, tensorsOf(timeline), closure.value, selected.value);
+  if (at === undefined) return null;
   const end = timeline.blocks.end[at]!;
   return t("inspector.steps", {
     from: timeline.blocks.start[at]!,

@@ -5,6 +5,7 @@ import type { MemoryTimelinePayload } from "../generated/contract";
 import { language, t, type Key } from "../messages";
 import { bytes, shortBytes } from "../messages/format";
 import { closure, payload, place, ready, run, select, selected, show } from "../state/store";
+import { blocksOf, tensorsOf, type Tensor } from "../state/tensors";
 import { aliveAt } from "./stack";
 import { TimelineView } from "./view";
 
@@ -29,18 +30,20 @@ export function TimelinePane({ list = 9 }: { list?: number }) {
   const series = timelines[wanted.value] ? wanted.value : (available[0] ?? "dry_run");
   const timeline = timelines[series];
   const scale = timeline?.peak_bytes ?? 0;
-  const last = useRef<MemoryTimelinePayload | null>(null);
-  last.current = timeline;
+  const tensors = timeline ? tensorsOf(timeline) : [];
+  const pick = (block: number): void => {
+    const line = timeline?.blocks.line[block];
+    select(tensors[block]?.node ?? (line ? `line/${line}` : null));
+  };
+  const last = useRef<((block: number) => void) | null>(null);
+  last.current = pick;
 
   useEffect(() => {
     const made = new TimelineView(canvas.current!, words(), {
       onPoint: (point) => show({ point }),
       onBlock: (block, point) => {
         show({ point });
-        const now = last.current;
-        const entity = now?.strings[now.blocks.entity[block]!];
-        if (entity) select(entity);
-        else if (now?.blocks.line[block]) select(`line/${now.blocks.line[block]}`);
+        last.current?.(block);
       },
     });
     view.current = made;
@@ -52,8 +55,8 @@ export function TimelinePane({ list = 9 }: { list?: number }) {
   const point = place.value.point;
   useEffect(() => view.current?.setCursor(point), [point]);
   const linked = useMemo(
-    () => (timeline ? linkedBlocks(timeline, closure.value, selected.value) : new Set<number>()),
-    [timeline, closure.value, selected.value],
+    () => (timeline ? blocksOf(timeline, tensors, closure.value, selected.value) : new Set<number>()),
+    [timeline, tensors.length, tensors[0]?.node, closure.value, selected.value],
   );
   useEffect(() => view.current?.setLinked(linked), [linked]);
 
@@ -97,7 +100,7 @@ export function TimelinePane({ list = 9 }: { list?: number }) {
           </span>
         </div>
       </div>
-      <Alive timeline={timeline} point={point} linked={linked} list={list} />
+      <Alive timeline={timeline} tensors={tensors} point={point} linked={linked} list={list} onPick={pick} />
     </div>
   );
 }
@@ -116,12 +119,14 @@ function headline(timeline: MemoryTimelinePayload, point: number | null): string
 
 interface AliveProps {
   readonly timeline: MemoryTimelinePayload | null;
+  readonly tensors: readonly Tensor[];
   readonly point: number | null;
   readonly linked: ReadonlySet<number>;
   readonly list: number;
+  onPick(block: number): void;
 }
 
-function Alive({ timeline, point, linked, list }: AliveProps) {
+function Alive({ timeline, tensors, point, linked, list, onPick }: AliveProps) {
   if (!timeline) return <div class="pk" />;
   const at = Math.min(point ?? timeline.peak_point, timeline.points.live.length - 1);
   const alive = aliveAt(timeline, at);
@@ -132,16 +137,16 @@ function Alive({ timeline, point, linked, list }: AliveProps) {
     <div class="pk">
       <h3>{headline(timeline, at)}</h3>
       {shown.map((block) => {
-        const entity = strings[blocks.entity[block]!]!;
         const line = blocks.line[block]!;
         const kind = strings[blocks.kind[block]!]!;
         return (
           <button
             key={block}
             class={`row ${linked.has(block) ? "sel" : ""}`}
-            onClick={() => select(entity || (line ? `line/${line}` : null))}
+            title={tensors[block]!.buffer}
+            onClick={() => onPick(block)}
           >
-            <span>{strings[blocks.name[block]!]}</span>
+            <span>{tensors[block]!.name}</span>
             <span>
               {line ? t("line", { line }) : ""} {t(`block.${kind}` as Key)}
             </span>
@@ -158,20 +163,4 @@ function Alive({ timeline, point, linked, list }: AliveProps) {
       )}
     </div>
   );
-}
-
-/** The tensors of the selection: by their entity; by line only when a line itself is selected. */
-function linkedBlocks(
-  timeline: MemoryTimelinePayload,
-  reached: ReadonlySet<string>,
-  chosen: string | null,
-): ReadonlySet<number> {
-  const found = new Set<number>();
-  if (chosen === null) return found;
-  const line = chosen.startsWith("line/") ? Number(chosen.slice(5)) : -1;
-  timeline.blocks.entity.forEach((entity, block) => {
-    const id = timeline.strings[entity]!;
-    if ((id && reached.has(id)) || timeline.blocks.line[block] === line) found.add(block);
-  });
-  return found;
 }

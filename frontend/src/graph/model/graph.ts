@@ -100,7 +100,8 @@ export function mergeHalves(forward: GraphModel, backward: GraphModel): GraphMod
     }
     place.push(nodes.length);
     const again = same !== undefined && node.op !== "output" && node.op !== "placeholder";
-    const twin = again ? same : (bySeq.get(node.seq) ?? -1);
+    // A sum of gradients carries the number of whatever came before it: it has no twin.
+    const twin = again ? same : node.roles.has("accumulation") ? -1 : (bySeq.get(node.seq) ?? -1);
     const roles = again ? new Set([...node.roles, "recomputed"]) : without(node.roles, "recomputed");
     nodes.push({ ...node, backward: true, twin, roles });
   }
