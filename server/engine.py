@@ -16,7 +16,7 @@ import orjson
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSConfig, Serializer
 
-from compiler.events import Lost, RunRequest
+from compiler.events import Cancelled, Lost, RunRequest
 from compiler.text import message
 from server.store.database import RUNS, open_engine, write
 from server.store.executors import Executors
@@ -160,7 +160,9 @@ class WorkerLoop:
         dead = self._executors.dead()
         for executor in dead:
             for run in self._runs.of_executor(executor):
-                self._runs.end(run, Lost(cause=message("server.worker_died")), (RUNNING,), executor)
+                cancelled = self._runs.cancel_requested(run)
+                end = Cancelled() if cancelled else Lost(cause=message("server.worker_died"))
+                self._runs.end(run, end, (RUNNING,), executor)
         if dead:
             # Every entry of theirs goes back to the queue; one whose run is over then ends without doing anything.
             DBOS._recover_pending_workflows(dead)

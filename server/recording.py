@@ -8,7 +8,7 @@ from typing import Any, Literal
 import orjson
 from pydantic_core import to_json
 
-from compiler.events import Event, RunRequest, dump_event, load_event
+from compiler.events import Event, RunRequest, load_event
 from compiler.text import Frozen
 from server.store.artifacts import Artifacts
 from server.store.runs import Run, Runs, request_key
@@ -44,17 +44,10 @@ def record(runs: Runs, artifacts: Artifacts, run: Run) -> Recording:
     )
 
 
-def load(runs: Runs, artifacts: Artifacts, recording: Recording, id: str) -> bool:
-    """Put a recording into the store as the run `id`. False when the same one is there already.
+def load(runs: Runs, artifacts: Artifacts, recording: Recording, id: str, origin: str) -> None:
+    """Put a recording into the store as the run `id`, in place of what was there; `origin` is kept as its executor.
     Raises ValueError when a payload is not the one that its hash names."""
     events = [event.model_copy(update={"run": id}) for event in recording.parsed()]
-    known = runs.get(id)
-    if (
-        known is not None
-        and known.created == recording.run.created
-        and [body for _seq, body in runs.events(id)] == [orjson.dumps(dump_event(event)).decode() for event in events]
-    ):
-        return False
     for digest, payload in recording.artifacts.items():
         artifacts.put(digest, encode_payload(payload, digest))
     request = recording.run.request
@@ -66,7 +59,7 @@ def load(runs: Runs, artifacts: Artifacts, recording: Recording, id: str) -> boo
         created=recording.run.created,
         started=recording.run.created,
         ended=None,
-        executor=None,
+        executor=origin,
         cancel_requested=False,
         last_seq=0,
         engine=None,
@@ -74,7 +67,6 @@ def load(runs: Runs, artifacts: Artifacts, recording: Recording, id: str) -> boo
         terminal=None,
     )
     runs.replace(row, events, list(recording.artifacts))
-    return True
 
 
 def encode_payload(payload: dict[str, Any], digest: str) -> bytes:

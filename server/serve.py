@@ -19,7 +19,12 @@ def serve(settings: Settings, listener: socket.socket, *, worker: bool) -> None:
     migrate(settings.url)
     process = WorkerProcess(settings) if worker else None
     config = uvicorn.Config(
-        create_app(settings), log_level="warning", access_log=False, timeout_graceful_shutdown=1, server_header=False
+        create_app(settings),
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=1,
+        server_header=False,
+        proxy_headers=False,
     )
     # uvicorn stops at these and then raises them once more: they must not end us before the worker has been stopped.
     for name in (signal.SIGINT, signal.SIGTERM):

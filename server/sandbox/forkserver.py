@@ -105,7 +105,7 @@ def _spawn(configuration: Configuration, text: str, phase: PhaseRequest) -> None
     """The same in a fresh interpreter. Untested outside Linux."""
     arguments = [phase.phase, phase.path or "", phase.root or ""]
     done = subprocess.run(
-        [sys.executable, "-m", configuration.child, *arguments],
+        [sys.executable, "-P", "-m", configuration.child, *arguments],
         input=text.encode(),
         pass_fds=[EVENTS_FD],
         check=False,

@@ -108,7 +108,15 @@ class Launcher:
             child=self._child, warm=self._warm, spawn=sys.platform == "darwin", scratch=self._scratch
         )
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "server.sandbox.forkserver", str(theirs.fileno()), configuration.model_dump_json()],
+            # -P: a file of the current folder that is called as one of our modules, or torch's, is not taken for it.
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "server.sandbox.forkserver",
+                str(theirs.fileno()),
+                configuration.model_dump_json(),
+            ],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=2,

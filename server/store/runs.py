@@ -178,6 +178,7 @@ class Runs:
                     state=RUNNING,
                     created=run.created,
                     started=run.started,
+                    executor=run.executor,
                 )
             )
             self._add_artifacts(connection, run.id, artifacts)

@@ -49,7 +49,7 @@ class WorkerProcess:
         while not self._stopping.is_set():
             began = time.monotonic()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "server.cli", "worker", "--lifeline", str(self._theirs)],
+                [sys.executable, "-P", "-m", "server.cli", "worker", "--lifeline", str(self._theirs)],
                 env=os.environ | self._settings.environment(),
                 pass_fds=[self._theirs],
                 stdin=subprocess.DEVNULL,

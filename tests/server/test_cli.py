@@ -37,7 +37,7 @@ def snippet(tmp_path: Path) -> Path:
 
 def command(*arguments: str | Path, **environment: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "server.cli", *map(str, arguments)],
+        [sys.executable, "-P", "-m", "server.cli", *map(str, arguments)],
         env=os.environ | {"AOTSCOPE_CHILD": FAKE, "PYTHONPATH": str(ROOT)} | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -118,6 +118,14 @@ def test_wrong_usage_is_2_and_says_something(snippet: Path, arguments: list[str]
 def test_a_bad_setting_is_one_sentence(snippet: Path) -> None:
     code, _out, err = result("run", snippet, AOTSCOPE_EVENTS="many")
     assert (code, err) == (2, "AOTSCOPE_EVENTS='many' is not a valid int.\n")
+
+
+def test_modules_of_the_current_folder_are_not_taken_for_ours(snippet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("server", "compiler", "json", "socket"):
+        (snippet.parent / f"{name}.py").write_text("raise SystemExit('taken for a module of ours')")
+    monkeypatch.chdir(snippet.parent)
+    code, out, _err = result("run", snippet, "--no-native", MINE="yes")
+    assert (code, out) == (0, "mine net.py yes\n")
 
 
 def test_ctrl_c_cancels(snippet: Path, tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import asyncio
 import gzip
 import hashlib
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from server.store.database import EXECUTORS, write
 from server.store.executors import Executors
 from server.store.feed import Feeds
 from server.store.runs import FencedError, Runs, encode_event, request_key
+from tests.server.conftest import ROOT
 
 REQUEST = RunRequest(source="pass")
 
@@ -189,6 +192,13 @@ def test_the_queue_is_bounded_and_submits_in_one_transaction(tmp_path: Path) -> 
     ]
     queue.close()
     runs.close()
+
+
+def test_several_processes_may_make_the_database_at_once(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'new' / 'n.sqlite3'}"
+    code = f"from server.engine import migrate; from server.store.runs import Runs; migrate({url!r}); Runs({url!r})"
+    makers = [subprocess.Popen([sys.executable, "-c", code], cwd=ROOT) for _ in range(4)]
+    assert [maker.wait(60) for maker in makers] == [0] * 4
 
 
 def test_who_is_dead(runs: Runs) -> None:
