@@ -31,7 +31,12 @@ def aside(work: Callable[[], Result], limit_seconds: float) -> Result:
     sys.stderr.flush()
     read, write = os.pipe()
     parent = os.getpid()
-    child = os.fork()
+    try:
+        child = os.fork()
+    except OSError as error:
+        os.close(read)
+        os.close(write)
+        raise AsideError(message("aside.no_process"), detail=str(error)) from None
     if child == 0:
         os.close(read)
         _work(work, write, parent)

@@ -14,6 +14,7 @@ from compiler.events import Mode
 from compiler.snippet import Loaded, named_tensors
 from compiler.text import Message, message
 from compiler.timeline import Allocation
+from compiler.torch_compat.hooks import replaced
 from compiler.torch_compat.profiler import mark, module_paths, record, user_lines
 
 
@@ -138,8 +139,8 @@ class Step:
 
 
 def storages(values: Any) -> Iterator[tuple[int, int]]:
-    """Address and bytes of each tensor's storage. A sparse tensor's are those of its indices and values. Tensors that are not what
-    they seem (fakes of a compile under way, subclasses that wrap others) have none."""
+    """Address and bytes of each tensor's storage. A sparse tensor's are those of its indices and values. Tensors that are not
+    what they seem (fakes of a compile under way, subclasses that wrap others) have none."""
     for tensor in values:
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
             continue
@@ -171,18 +172,43 @@ def measure(step: Step, *, file: str, before: Callable[[], None] = lambda: None,
 
 
 def saved_by_eager(step: Step) -> Saved:
-    """What eager autograd saves in one forward. Tensors saved inside a checkpoint are not kept, and not counted."""
+    """What eager autograd saves in one forward. A checkpoint hides what it keeps from us: then it is what the forward leaves
+    allocated besides its outputs, the generator states that a checkpoint keeps among it."""
     kept: list[torch.Tensor] = []
+    others = 0
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:
         kept.append(tensor)
         return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+    def counting(enter: Callable[..., None]) -> Callable[..., None]:
+        def entered(self: Any) -> None:
+            nonlocal others
+            others += 1
+            enter(self)
+
+        return entered
+
+    with (
+        torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor),
+        replaced(torch.autograd.graph.saved_tensors_hooks, "__enter__", counting),
+    ):
         output = step.forward()
-    result = _saved(kept, step.given())
+    found = _saved(kept, step.given())
     del output
-    return result
+    return Saved(found.tensor_bytes, _left_by_forward(step)) if others else found
+
+
+def _left_by_forward(step: Step) -> int:
+    output, allocations = record(step.forward)
+    alive: dict[int, int] = {}
+    for event in allocations:
+        if event.bytes > 0:
+            alive[event.ptr] = event.bytes
+        else:
+            alive.pop(event.ptr, None)
+    outputs = {address for address, _ in storages(tensors(output))}
+    return sum(size for address, size in alive.items() if address not in outputs)
 
 
 def saved_by_compiled(step: Step) -> Saved:

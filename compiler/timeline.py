@@ -19,9 +19,9 @@ class Allocation:
     """One allocation (`bytes` > 0) or release (`bytes` < 0) by the CPU allocator.
 
     `marks` is the last value of each channel: wrapper ("<index of the module>:<line>"), user (line of the snippet), module
-    (path of the nn.Module), phase. `operators` is the stack of operators, outermost first. `scope` is equal for events inside one
-    execution of one operator or of one wrapper line, 0 outside of any. `forward` holds the marks of the forward operator whose gradient was being
-    computed, where autograd's sequence numbers tell it."""
+    (path of the nn.Module), phase. `operators` is the stack of operators, outermost first. `scope` is equal for events inside
+    one execution of one operator or of one wrapper line, 0 outside of any. `forward` holds the marks of the forward operator
+    whose gradient was being computed, where autograd's sequence numbers tell it."""
 
     bytes: int
     ptr: int

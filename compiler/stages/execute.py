@@ -68,7 +68,7 @@ def judged(
     drew = eager.random is not None and (not printed or eager.random != compiled.random)
     if drew and not same_generator and worst(found) is not None:
         return [one for one in found if one.kind == "printed"], message("execute.random")
-    return found, None
+    return found, None if found else message("execute.nothing_to_compare")
 
 
 def divergence(comparisons: Sequence[Comparison]) -> Finding | None:

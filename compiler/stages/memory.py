@@ -38,6 +38,7 @@ from compiler.torch_compat.wrapper import Built, dry, make_dry, mark_lines, mark
 
 STAGE = StageName.MEMORY
 LIMIT_SECONDS = 60.0
+_WORTH_TELLING_BYTES = 1024
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def _tell_dry(session: Session, subject: Subject, found: _Dry) -> None:
         eager_storages_bytes=found.eager.storage_bytes if found.eager else None,
     )
     kept, eager = saved.kept_storages_bytes, saved.eager_storages_bytes
-    if kept is not None and eager is not None and kept > eager:
+    if kept is not None and eager is not None and kept - eager >= _WORTH_TELLING_BYTES:
         text = message("memory.keeps_more", compiled=kept, eager=eager)
         session.emit(Finding(severity=Severity.NOTE, message=text), stage=STAGE)
     notes = []

@@ -55,3 +55,13 @@ def test_too_long_is_ended() -> None:
         aside(lambda: time.sleep(60), 0.2)
     assert caught.value.cause == message("aside.timeout", seconds=0.2)
     assert time.monotonic() - began < 10
+
+
+def test_no_further_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> int:
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", refused)
+    with pytest.raises(AsideError) as caught:
+        aside(lambda: 1, 20)
+    assert caught.value.cause == message("aside.no_process")

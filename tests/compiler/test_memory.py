@@ -11,7 +11,7 @@ from tests.compiler.phases_run import MODELS, run_jobs
 from tests.compiler.test_timeline import check, words
 
 TRAINED = ("mlp", "llama_block", "resnet_block", "moe_topk", "complex_fft")
-OTHERS = ("dynamic_batch", "break_logging")
+OTHERS = ("dynamic_batch", "break_logging", "selective_checkpoint")
 INFERENCE = """
 import torch
 model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8)).requires_grad_(False)
@@ -109,6 +109,11 @@ def test_a_channels_last_copy_makes_compiled_keep_more_than_eager_and_the_partit
     assert saved["eager_storages_bytes"] == 41_344
     (said,) = [event for event in memory_events(runs["resnet_block"]) if event["type"] == "finding"]
     assert said["message"]["params"] == {"compiled": 65_408, "eager": 41_344}
+
+
+def test_what_a_checkpoint_keeps_in_eager_is_seen(runs: dict[str, Any]) -> None:
+    saved = payload(runs["selective_checkpoint"], "memory")["saved"]
+    assert saved["eager_storages_bytes"] >= saved["kept_storages_bytes"] > 0
 
 
 def test_mlp_block_by_block(runs: dict[str, Any]) -> None:
