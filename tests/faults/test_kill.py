@@ -159,7 +159,7 @@ def test_killing_at_random(tmp_path: Path) -> None:
     kept: dict[str, bytes] = {}
     try:
         for round_ in range(40):
-            runs += [service.submit(f"{SHORT}\nimport time; time.sleep({dice.random() / 2})") for _ in range(3)]
+            runs += [service.submit(f"{SHORT}\nimport time; time.sleep({dice.random()})") for _ in range(4)]
             time.sleep(dice.random())
             kept |= {run: service.stream(run) for run in runs if run not in kept and service.run(run)["ended"]}
             match round_ % 3:
@@ -179,7 +179,7 @@ def test_killing_at_random(tmp_path: Path) -> None:
         counts = {end: ends.count(end) for end in sorted(set(ends))}
         assert set(counts) <= {"finished", "lost"}, counts
         print(
-            f"killed 40 times, {len(runs)} runs: {counts}, {len(kept)} were over before a kill and stayed as they were"
+            f"killed 40 times, {len(runs)} runs: {counts}, {len(kept)} were read before a later kill, and read the same after all"
         )
     finally:
         service.stop()
