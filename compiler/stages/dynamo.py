@@ -30,6 +30,7 @@ from compiler.torch_compat import breaks, compiles, dynamo, logs
 from compiler.torch_compat.compiles import Attempt
 
 _KEPT_BREAKS = 500
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
 _REASON = re.compile(r"\d+/\d+: ")
 _COMMENT = re.compile(r"\s+# .*$")
 
@@ -140,7 +141,7 @@ class _Watch:
             if cause in self._told:
                 continue
             self._told.add(cause)
-            params: dict[str, str] = {"function": attempt.code.co_name, "guard": row.guard}
+            params: dict[str, str] = {"function": _function(attempt.code.co_name), "guard": row.guard}
             if row.source and row.old and row.old != row.new:
                 said = message("dynamo.recompile_values", source=row.source, old=row.old, new=row.new, **params)
             else:
@@ -200,8 +201,14 @@ def _emit(session: Session, graph: Graph, compile: str) -> None:
     session.artifact(links.payload(), kind="links", name="links", stage=StageName.DYNAMO, compile=compile)
 
 
+def _function(name: str) -> str:
+    """A function as its author calls it: what Dynamo resumes after a break is a part of it."""
+    resumed = _RESUMED.fullmatch(name)
+    return resumed[1] if resumed else name
+
+
 def _sentence(found: GraphBreak) -> Message:
-    params = {"function": found.function, "what": found.gb_type or found.reason}
+    params = {"function": _function(found.function), "what": found.gb_type or found.reason}
     if found.kind == "rest_of_function":
         return message("dynamo.rest_of_function", **params)
     if found.kind == "whole_function":

@@ -99,6 +99,21 @@ def test_a_break_has_its_cause_and_its_line(
     assert captured.summary()["eager_fallback"] == fallback
 
 
+def test_the_rest_of_a_function_is_called_by_its_own_name(tmp_path: Path) -> None:
+    source = """
+        import torch
+        def model(x):
+            torch._dynamo.graph_break()
+            x = x + 1
+            torch._dynamo.graph_break()
+            return x + 2
+        inputs = (torch.ones(3),)
+    """
+    captured = capture_text(source, tmp_path)
+    told = [(body.message.params["function"], body.line) for body in captured.bodies("finding")]
+    assert told == [("model", 4), ("model", 6)]
+
+
 def test_a_recompile_names_the_guard_and_both_values(tmp_path: Path) -> None:
     captured = capture_text(COUNTER, tmp_path)
     (table,) = captured.artifacts("recompiles")
