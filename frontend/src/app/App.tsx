@@ -91,7 +91,11 @@ function Footer() {
         </span>
       )}
       {covered && <span>{t("footer.links", { covered })}</span>}
-      {isMessage(isolation) && <span style={{ overflow: "hidden", textOverflow: "ellipsis" }}>{say(isolation)}</span>}
+      {isMessage(isolation) && (
+        <span style={{ overflow: "hidden", textOverflow: "ellipsis" }} title={say(isolation)}>
+          {t("footer.isolation", { said: say(isolation) })}
+        </span>
+      )}
       {offline.value && <span>{t("footer.offline")}</span>}
       <span class="sp" />
       <span class="wide">{t("footer.keys")}</span>

@@ -1,6 +1,6 @@
 import type { StageName } from "../generated/contract";
 import { t, type Key } from "../messages";
-import { bytes, seconds } from "../messages/format";
+import { bytes } from "../messages/format";
 import { findArtifact, stageOf, type StageState } from "../state/events";
 import { compile, run, show, stage } from "../state/store";
 
@@ -41,7 +41,7 @@ function figure(name: StageName, { facts, seconds: spent, status }: StageState):
     return number("changed") === 0 ? "" : String(number("changed"));
   }
   if (status === "running" || spent === null) return "";
-  return spent >= 0.005 ? seconds(spent) : "";
+  return spent >= 0.095 ? `${spent.toFixed(spent < 9.95 ? 2 : 0)} s` : "";
 }
 
 export function Rail() {

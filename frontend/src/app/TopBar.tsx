@@ -2,8 +2,8 @@ import { signal } from "@preact/signals";
 import { language, t } from "../messages";
 import { seconds } from "../messages/format";
 import { isOver } from "../state/events";
-import { connected, run } from "../state/store";
-import { cancel, chosen, examples, mode, native, offline, openExample, permalink, submit, submitting } from "./control";
+import { connected, run, source } from "../state/store";
+import { cancel, examples, mode, native, offline, openExample, permalink, submit, submitting } from "./control";
 import { sheet, toggleSheet } from "./sheets";
 import { nextTheme, theme } from "./settings";
 
@@ -19,6 +19,11 @@ async function share(): Promise<void> {
   }
   shared.value = true;
   setTimeout(() => (shared.value = false), 1600);
+}
+
+/** The example whose text is in the editor. */
+function shownExample(): string {
+  return examples.value.find((example) => example.source.trim() === source.value.trim())?.name ?? "";
 }
 
 function Status() {
@@ -51,7 +56,7 @@ export function TopBar() {
           <label class="pill">
             <small>{t("top.example")}</small>
             <select
-              value={chosen.value ?? ""}
+              value={shownExample()}
               onChange={(event) => {
                 const example = examples.value.find((one) => one.name === event.currentTarget.value);
                 if (example) {
@@ -60,7 +65,7 @@ export function TopBar() {
                 }
               }}
             >
-              {chosen.value === null && <option value="">–</option>}
+              {shownExample() === "" && <option value="">–</option>}
               {examples.value.map((example) => (
                 <option key={example.name} value={example.name} title={example.description}>
                   {example.title || example.name}

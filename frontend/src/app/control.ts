@@ -8,7 +8,6 @@ import { fromRecording, fromServer } from "../transport/artifacts";
 import { embeddedRecording } from "../transport/recording";
 
 export const examples = signal<readonly Example[]>([]);
-export const chosen = signal<string | null>(null);
 export const mode = signal<RunRequest["options"]["mode"]>("auto");
 export const native = signal(true);
 export const embed = signal(false);
@@ -91,7 +90,6 @@ async function loadExamples(open: boolean): Promise<void> {
 
 export function openExample(example: Example, keepPlace = false): void {
   batch(() => {
-    chosen.value = example.name;
     trouble.value = null;
     source.value = example.source;
     if (!keepPlace) place.value = { ...NOWHERE, stage: place.value.stage };

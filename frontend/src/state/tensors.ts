@@ -1,3 +1,4 @@
+import { computed } from "@preact/signals";
 import type { MemoryTimelinePayload } from "../generated/contract";
 import { parseEntity, slug } from "../link/entity";
 import { findArtifact, stageOf } from "./events";
@@ -14,7 +15,7 @@ export interface Tensor {
 }
 
 /** Buffers by `compile/graph/name`, as the schedule of each graph has them. */
-function buffers(): Map<string, { scheduled: string; node: string | null }> {
+const buffers = computed(() => {
   const found = new Map<string, { scheduled: string; node: string | null }>();
   for (const compile of run.value.compiles) {
     for (const graph of ["forward", "backward", "inference"]) {
@@ -33,15 +34,25 @@ function buffers(): Map<string, { scheduled: string; node: string | null }> {
     }
   }
   return found;
-}
+});
 
 function placesOf(graph: string): Map<string, number> {
   const held = payloadOf(parseEntity(graph)!, "graph");
   return new Map(held?.nodes.name.map((name, i) => [held.strings[name]!, i]) ?? []);
 }
 
-export function tensorsOf(timeline: MemoryTimelinePayload): Tensor[] {
-  const known = buffers();
+const held = new WeakMap<MemoryTimelinePayload, { known: unknown; tensors: readonly Tensor[] }>();
+
+export function tensorsOf(timeline: MemoryTimelinePayload): readonly Tensor[] {
+  const known = buffers.value;
+  const before = held.get(timeline);
+  if (before?.known === known) return before.tensors;
+  const tensors = name(timeline, known);
+  held.set(timeline, { known, tensors });
+  return tensors;
+}
+
+function name(timeline: MemoryTimelinePayload, known: typeof buffers.value): Tensor[] {
   const { strings, blocks } = timeline;
   return blocks.name.map((name, block) => {
     const buffer = strings[name]!;

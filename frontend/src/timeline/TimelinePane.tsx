@@ -10,6 +10,7 @@ import { aliveAt } from "./stack";
 import { TimelineView } from "./view";
 
 type Series = MemoryTimelinePayload["series"];
+const NO_TENSORS: readonly Tensor[] = [];
 const SERIES: readonly Series[] = ["eager", "dry_run", "compiled"];
 
 function useTimelines(): Record<Series, MemoryTimelinePayload | null> {
@@ -30,7 +31,7 @@ export function TimelinePane({ list = 9 }: { list?: number }) {
   const series = timelines[wanted.value] ? wanted.value : (available[0] ?? "dry_run");
   const timeline = timelines[series];
   const scale = timeline?.peak_bytes ?? 0;
-  const tensors = timeline ? tensorsOf(timeline) : [];
+  const tensors = timeline ? tensorsOf(timeline) : NO_TENSORS;
   const pick = (block: number): void => {
     const line = timeline?.blocks.line[block];
     select(tensors[block]?.node ?? (line ? `line/${line}` : null));
@@ -56,7 +57,7 @@ export function TimelinePane({ list = 9 }: { list?: number }) {
   useEffect(() => view.current?.setCursor(point), [point]);
   const linked = useMemo(
     () => (timeline ? blocksOf(timeline, tensors, closure.value, selected.value) : new Set<number>()),
-    [timeline, tensors.length, tensors[0]?.node, closure.value, selected.value],
+    [timeline, tensors, closure.value, selected.value],
   );
   useEffect(() => view.current?.setLinked(linked), [linked]);
 

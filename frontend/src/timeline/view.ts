@@ -185,7 +185,7 @@ export class TimelineView {
     const peak = this.x(timeline.peak_point + 0.5);
     this.upright(peak, palette.bad, [], 1.5, this.y(timeline.peak_bytes) - 4);
     const nearTurn = turn !== null && Math.abs(this.x(turn) - peak) < 120;
-    const right = peak < this.x(0) + 70;
+    const right = peak < this.x(0) + 70 || (nearTurn && peak >= this.x(turn));
     context.fillStyle = palette.bad;
     context.textAlign = right ? "left" : "right";
     context.fillText(words.peak, peak + (right ? 6 : -6), nearTurn ? Math.max(26, this.y(timeline.peak_bytes)) : Math.max(12, this.y(timeline.peak_bytes) - 4));

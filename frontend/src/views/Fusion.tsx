@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { FusionPayload } from "../generated/contract";
 import { t, type Key } from "../messages";
 import { bytes } from "../messages/format";
-import { closure, entityPrefix, graphsOf, payload, ready, select, show } from "../state/store";
+import { closure, entityPrefix, graphsOf, linkIndex, payload, ready, select, show } from "../state/store";
 import { chosenGraph } from "./GraphStage";
 import { Empty, Figure, GraphPick } from "./parts";
 
@@ -64,7 +64,7 @@ function Groups({ fusion, graph }: { fusion: FusionPayload; graph: string }) {
                       ? bytes(group.bytes_after)
                       : `${bytes(group.bytes_before)} → ${bytes(group.bytes_after)}`}
                 </td>
-                <td class="m">{group.kernel}</td>
+                <td class="m">{group.kernel || kernelsOf(id)}</td>
               </tr>
             );
           })}
@@ -74,9 +74,18 @@ function Groups({ fusion, graph }: { fusion: FusionPayload; graph: string }) {
   );
 }
 
+function kernelsOf(group: string): string {
+  return linkIndex()
+    .children(group)
+    .map((id) => id.slice(id.lastIndexOf("/") + 1).replace(/^cpp_fused_+/, ""))
+    .join(", ");
+}
+
 function WhyNot({ fusion }: { fusion: FusionPayload }) {
   const names = [...new Set(fusion.groups.flatMap((group) => group.members))];
-  const refused = fusion.decisions.find((one) => !one.fused);
+  const apart = (a: string, b: string): boolean =>
+    names.includes(a) && names.includes(b) && !fusion.groups.some((group) => group.members.includes(a) && group.members.includes(b));
+  const refused = fusion.decisions.find((one) => !one.fused && apart(one.first, one.second));
   const first = useSignal(refused?.first ?? names[0] ?? "");
   const second = useSignal(refused?.second ?? names[1] ?? "");
   const pick = (label: string, value: typeof first) => (

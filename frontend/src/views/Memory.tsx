@@ -14,7 +14,7 @@ export function Memory() {
   return (
     <>
       <div class="bar">
-        <span class="dim">{timeline ? say(timeline.method) : t("timeline.waiting")}</span>
+        <span class="dim">{timeline ? t("timeline.label") : t("timeline.waiting")}</span>
       </div>
       <div class="body view" style={{ display: "grid", gridTemplateRows: "auto minmax(0, 1fr) auto" }}>
         <div class="cards" style={{ padding: "0 16px" }}>
@@ -27,7 +27,7 @@ export function Memory() {
         </div>
         <TimelinePane list={40} />
         <div class="say">
-          {memory && say(memory.definition)} {memory?.notes.map((note) => say(note)).join(" ")}{" "}
+          {timeline && <b>{say(timeline.method)}</b>} {memory && say(memory.definition)} {memory?.notes.map((note) => say(note)).join(" ")}{" "}
           {timeline?.caveats.map((caveat) => say(caveat)).join(" ")}
         </div>
       </div>

@@ -26,7 +26,7 @@ export interface Tree {
   readonly groups: ReadonlyMap<string, Group>;
   /** The innermost group of each node; null for what is not drawn (the output node, hidden parameters). */
   readonly of: readonly (Group | null)[];
-  /** Each node's place in the order: its own number, for an input just before its first use. */
+  /** Each node's place in the order: its own number, for a parameter just before its first use. */
   readonly order: Float64Array;
 }
 
@@ -91,7 +91,7 @@ export function buildTree(graph: GraphModel, parameters = false): Tree {
   const first = new Float64Array(graph.nodes.length).fill(Number.MAX_SAFE_INTEGER);
   graph.source.forEach((from, i) => (first[from] = Math.min(first[from]!, graph.target[i]!)));
   graph.nodes.forEach((node, i) => {
-    if (node.op === "placeholder" || node.op === "get_attr") order[i] = Math.max(i, first[i]! - 1) + 0.5;
+    if (isParameter(node)) order[i] = Math.max(i, first[i]! - 1) + 0.5;
   });
   graph.nodes.forEach((node, i) => {
     const group = of[i];
@@ -142,7 +142,8 @@ function groupOperators(
   });
   for (const [key, { parent, again, nodes, forward }] of members) {
     const few = again ? nodes.length < 2 : forward < OP_MIN;
-    const most = !again && nodes.length > 0.7 * (total.get(parent) ?? 0);
+    const alone = !parent.children.some((child) => child.kind !== "again");
+    const most = !again && alone && nodes.length > 0.7 * (total.get(parent) ?? 0);
     if (few || most) continue;
     const label = operatorName(graph, nodes);
     const group = make(key, again ? `${label} again` : label, again ? "again" : "op", parent);

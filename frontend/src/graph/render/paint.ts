@@ -231,6 +231,7 @@ function wireLabels(
   const gutterLeft = Math.max(0, ...scene.boxes.filter((box) => !box.backward).map((box) => box.x + box.w));
   const gutterRight = Math.min(...scene.boxes.filter((box) => box.backward).map((box) => box.x));
   const taken: number[] = [];
+  const said = new Set<string>();
   const limit = scene.wires.length > MANY_WIRES ? 8 : MANY_WIRES;
   const wanted = drawn
     .filter(({ wire, lit }) => wire.saved && (wire.bytes > 0 || lit))
@@ -247,6 +248,8 @@ function wireLabels(
     taken.push(y);
     const first = words.name(wire.nodes[0]!);
     const text = `${first}${wire.nodes.length > 1 ? ` +${wire.nodes.length - 1}` : ""} · ${words.bytes(wire.bytes)}`;
+    if (said.has(text)) continue;
+    said.add(text);
     context.font = `${lit ? "600 " : ""}11px ${palette.ui}`;
     context.strokeStyle = palette.bg;
     context.lineWidth = 4;
