@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import torch
 
 from compiler.compare import compare_printed, compare_results, compare_tensor, compare_tensors, worst
 from compiler.ir.execution import Comparison
 from compiler.snippet import CallResult
-from compiler.stages.execute import Outcome, divergence, judged
+from compiler.stages.execute import Outcome, divergence, graphs_differ, judged
 from compiler.text import message
+from compiler.torch_compat.wrapper import Built, code_digest
 
 ONES = torch.ones(2, 3)
 
@@ -87,3 +90,16 @@ def test_a_wrong_result_is_a_finding_and_random_ones_are_not_compared() -> None:
 def test_a_call_that_is_missing_is_a_mismatch() -> None:
     found, _ = judged(outcome(ONES), Outcome(), declared_random=False, same_generator=False, printed=False)
     assert [one.mismatch for one in found] == ["1 calls in eager, 0 compiled"]
+
+
+def test_graphs_that_are_not_those_captured_are_told() -> None:
+    built = [
+        Built("0/0", graph, f"# AOT ID: ['1_{graph}']\ncode", ModuleType("m")) for graph in ("forward", "backward")
+    ]
+    same = [code_digest("# AOT ID: ['0_forward']\ncode")] * 2
+    assert graphs_differ(built, None) is None
+    assert graphs_differ(built, same) is None
+    assert graphs_differ(built, same[:1]) == message("execute.graphs_differ", captured=1, built=2, different=1)
+    assert graphs_differ(built, [same[0], code_digest("other")]) == message(
+        "execute.graphs_differ", captured=2, built=2, different=1
+    )
