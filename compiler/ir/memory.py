@@ -14,8 +14,9 @@ Series = Literal["dry_run", "compiled", "eager"]
 
 
 class PointColumns(Frozen):
-    """A point is the state after one allocation or release. `label` and `entity` are indices into `strings`: the wrapper's line or operator
-    that was running, and its entity ("" if unknown); `line` is the snippet's line, 0 if unknown; `phase` 0 forward, 1 backward."""
+    """A point is the state after one allocation or release. `label` and `entity` are indices into `strings`: the wrapper's
+    line or operator that was running, and its entity ("" if unknown); `line` is the snippet's line, 0 if unknown; `phase` 0
+    forward, 1 backward."""
 
     label: list[int]
     entity: list[int]

@@ -8,8 +8,8 @@ from compiler.text import Frozen
 
 
 class PassStep(Frozen):
-    """`before` and `after` are hashes of `graph/1` artifacts, null when the pass changed nothing or both sides are already named by
-    the neighbours. `diff` is a unified diff of the two graphs' printed form."""
+    """`before` and `after` are hashes of `graph/1` artifacts, null when the pass changed nothing or both sides are already named
+    by the neighbours. `diff` is a unified diff of the two graphs' printed form."""
 
     name: str
     changed: bool
