@@ -10,10 +10,12 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+import torch
 
 from compiler.events import Failed, Finished, Mode, Options, RunRequest, StageName
+from compiler.pipeline import capture
 from compiler.text import message
-from tests.compiler.capturing import capture_text
+from tests.compiler.capturing import Captured, capture_text
 from tests.compiler.corpus_run import read_frames
 
 ROOT = Path(__file__).parents[2]
@@ -175,6 +177,25 @@ def test_modes(tmp_path: Path) -> None:
     assert [payload["mode"] for payload in shown] == ["training", "training", "inference"]
     assert [text["key"] for text in shown[0]["assumed"]] == ["source.mode_training", "source.default_loss"]
     assert [value["name"] for value in shown[0]["inputs"]] == ["input"]
+
+
+def test_a_users_own_file_finds_its_neighbours(tmp_path: Path) -> None:
+    (tmp_path / "layers.py").write_text("def double(x):\n    print('in layers')\n    return x * 2\n", encoding="utf-8")
+    file = tmp_path / "train.py"
+    file.write_text(
+        "import torch, layers\ndef model(x):\n    return layers.double(x)\ninputs = (torch.ones(2),)\n",
+        encoding="utf-8",
+    )
+    captured = Captured()
+    request = RunRequest(source=file.read_text(encoding="utf-8"), options=Options(until=StageName.DYNAMO))
+    torch._dynamo.reset()
+    assert capture(request, captured, path=file, root=tmp_path) == Finished()
+    (started,) = {(body.file, body.line) for body in captured.bodies("compile_started")[:1]}
+    assert started == ("train.py", 2)
+    frames = [
+        (frame["file"], frame["line"]) for row in captured.artifacts("breaks")[0]["breaks"] for frame in row["stack"]
+    ]
+    assert ("layers.py", 2) in frames
 
 
 def test_output_is_cut(tmp_path: Path) -> None:
