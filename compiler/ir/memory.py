@@ -58,9 +58,9 @@ class MemoryTimelinePayload(Frozen):
 
 
 class SavedForBackward(Frozen):
-    """Bytes kept from forward to backward, by how they were obtained; null where unknown. `kept_tensor_bytes` sums the tensors that
-    the compiled graphs' autograd nodes really hold, and should be `partition_bytes`. The storages are distinct ones that are
-    no parameter, buffer or input."""
+    """Bytes kept from forward to backward, by how they were obtained; null where unknown. `kept_tensor_bytes` sums the
+    tensors that the compiled graphs' autograd nodes really hold, and should be `partition_bytes`. The storages are distinct
+    ones that are no parameter, buffer or input."""
 
     partition_bytes: int | None = None
     partition_activation_bytes: int | None = None
