@@ -250,7 +250,7 @@ function search(graph: GraphModel, text: string): number[] {
   const hits: number[] = [];
   graph.nodes.forEach((node, i) => {
     if (node.op === "output") return;
-    if (`${node.name} ${node.target} ${node.module}`.toLowerCase().includes(want)) hits.push(i);
+    if (`${node.name} ${node.target} ${node.module} ${node.gradFn}`.toLowerCase().includes(want)) hits.push(i);
   });
   return hits;
 }

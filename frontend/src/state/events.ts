@@ -113,10 +113,21 @@ export const stageKey = (compile: string | null, stage: StageName): string => `$
 
 const NO_ENDING: Ending = { cause: null, error: "", line: null, traceback: "", limitSeconds: null, stage: null };
 
+const TERMINAL: ReadonlySet<Event["type"]> = new Set(["finished", "failed", "timed_out", "cancelled", "lost"]);
+
+/** When a run has ended, nothing in it is at work any more. */
+function stopped(stages: RunState["stages"]): RunState["stages"] {
+  const entries = Object.entries(stages).map(([key, state]): [string, StageState] => [
+    key,
+    state.status === "running" ? { ...state, status: "skipped" } : state,
+  ]);
+  return Object.fromEntries(entries);
+}
+
 /** The run after one more event. An event that was seen already changes nothing, so a stream may be replayed. */
 export function reduce(run: RunState, event: Event): RunState {
   if (event.seq <= run.seq) return run;
-  const next = { ...run, seq: event.seq, t: event.t };
+  const next = { ...run, seq: event.seq, t: event.t, stages: TERMINAL.has(event.type) ? stopped(run.stages) : run.stages };
   const compile = event.compile ?? null;
   const stage = event.stage ?? null;
   const update = (change: (state: StageState) => Partial<StageState>): RunState => {

@@ -203,6 +203,7 @@ export class GraphView {
     });
     if (t < 1) this.draw();
     this.canvas.dataset["drawn"] = String(this.scene.boxes.length);
+    this.canvas.dataset["marked"] = String(this.marks.linked.size);
   }
 
   private at(event: MouseEvent): { x: number; y: number; box: Box | null } {
