@@ -270,10 +270,12 @@ def _find_twins(drafts: Iterable[_Draft], grad_fns: Mapping[int, str]) -> None:
         number = read.seq_nr(draft.node)
         if number is None or not draft.node.op.startswith("call"):
             continue
+        if "accumulation" in draft.roles or "mutation" in draft.roles:
+            continue  # made between two autograd nodes: the number is what the last one left behind
         draft.grad_fn = grad_fns.get(number, "")
         if draft.phase == "forward":
             first.setdefault(number, draft)
-        elif draft.phase == "backward" and "accumulation" not in draft.roles and number in first:
+        elif draft.phase == "backward" and number in first:
             twin = first[number]
             draft.twin = twin.node.name
             draft.place_like(twin)

@@ -11,12 +11,13 @@ def problems(graph: Graph) -> list[str]:
     """Every rule that the graph breaks, as text; empty when it is sound.
 
     Names are distinct and not empty; ops are FX's; each node reads only earlier nodes, each once; placeholders come before
-    other nodes and read nothing; the one output, if any, is last; a twin is a forward node when it is in the graph."""
+    other nodes and read nothing; the one output, if any, is last; in a graph of both halves, a twin is a forward node."""
     found: list[str] = []
     if len(graph.id.split("/")) != 3:
         found.append(f"id {graph.id!r} is not compile/stage/graph")
     seen: dict[str, str] = {}
     computing = False
+    both_halves = {"forward", "backward"} <= {node.phase for node in graph.nodes}
     for position, node in enumerate(graph.nodes):
         if not node.name or node.name in seen:
             found.append(f"{node.name!r}: name is empty or used twice")
@@ -34,7 +35,7 @@ def problems(graph: Graph) -> list[str]:
             computing = True
         if node.op == "output" and position != len(graph.nodes) - 1:
             found.append(f"{node.name}: an output that is not last")
-        if node.twin is not None and seen.get(node.twin) == "backward":
+        if both_halves and node.twin is not None and seen.get(node.twin) == "backward":
             found.append(f"{node.name}: its twin {node.twin} is a backward node")
         stride = node.value.stride if node.value is not None and node.value.kind == "tensor" else None
         if stride is not None and len(stride) != len(node.value.shape):  # type: ignore[union-attr]

@@ -57,9 +57,10 @@ def _count(session: Session, text: str, distinct: set[str]) -> None:
 
 
 def _emit(session: Session, compile: str, generated: Generated, seconds: float) -> None:
-    kind = compat.graph_kind(generated.lowering)
+    place = compat.place(generated.lowering)
+    kind = place.kind
     prefix = f"{slug(compile)}/codegen/{kind}"
-    reading = Reading.of(generated, Provenance(session, compile, kind))
+    reading = Reading.of(generated, Provenance(session, compile, kind, place.fx))
     strings = Strings()
     rows = [(line, strings.code(entity)) for line, entities in sorted(reading.marks.items()) for entity in entities]
     code = CodePayload.model_construct(
@@ -102,7 +103,8 @@ def _links(reading: Reading, prefix: str, fusion: str) -> Links:
     for kernel in reading.kernels:
         entity = f"{prefix}/{kernel.name}"
         for group in reading.groups.get(kernel.name, ()):
-            links.add(f"{fusion}/{group}", entity, "lowered", "define_kernel")
+            place = f"{fusion}.{group.body}" if group.body else fusion
+            links.add(f"{place}/{group.name}", entity, "lowered", "define_kernel")
         for line in _lines(kernel):
             links.add(entity, f"{prefix}/@{line}", "code", "text")
     return links

@@ -27,9 +27,9 @@ class Fusion:
     def install(self, session: Session) -> Iterator[None]:
         laps: list[Lap] = []
 
-        def before(fusing: compat.Fusing) -> None:
+        def started() -> None:
             compile_id = session.compile
-            if compile_id is not None:
+            if compile_id is not None and not compat.place().body:
                 session.emit(StageStarted(), stage=_NAME, compile=compile_id)
             laps.append(Lap())
 
@@ -41,35 +41,34 @@ class Fusion:
                 with ours(session, _NAME, compile_id):
                     _emit(session, compile_id, fusing, seconds)
 
-        with compat.around_fusion(before, after, with_answers=True):
+        with compat.around_fusion(lambda fusing: None, after, started):
             yield
 
 
 def _emit(session: Session, compile: str, fusing: compat.Fusing, seconds: float) -> None:
-    lowering = compat.current_lowering()
-    kind, body = compat.graph_kind(lowering), compat.subgraph_name(lowering)
+    place = compat.place()
+    where = f"{place.kind}{place.suffix}"
     groups = [_group(node, fusing) for node in fusing.after]
     payload = FusionPayload(
-        id=f"{slug(compile)}/fusion/{kind}",
+        id=f"{slug(compile)}/fusion/{where}",
         groups=groups,
         decisions=[*_decisions(fusing, groups), *_asked_again(fusing)],
         nodes_before=len(fusing.before),
         nodes_after=len(fusing.after),
     )
-    name = f"fusion:{body}" if body else "fusion"
-    session.artifact(payload, kind="fusion", name=name, stage=_NAME, compile=compile, graph=kind)
-    if not body:
-        links = Links()
-        for group in groups:
-            for member in group.members:
-                before = f"{slug(compile)}/schedule/{kind}/{member}"
-                links.add(before, f"{payload.id}/{group.name}", "lowered", "fused")
-        session.artifact(links.payload(), kind="links", name="links", stage=_NAME, compile=compile, graph=kind)
-    session.emit(
-        StageFinished(seconds=seconds, graph=kind, facts={"before": len(fusing.before), "after": len(fusing.after)}),
-        stage=_NAME,
-        compile=compile,
-    )
+    links = Links()
+    for group in groups:
+        for member in group.members:
+            links.add(f"{slug(compile)}/schedule/{where}/{member}", f"{payload.id}/{group.name}", "lowered", "fused")
+    name = f"fusion:{place.body}" if place.body else "fusion"
+    session.artifact(payload, kind="fusion", name=name, stage=_NAME, compile=compile, graph=place.kind)
+    session.artifact(links.payload(), kind="links", name="links", stage=_NAME, compile=compile, graph=place.kind)
+    if not place.body:
+        facts: dict[str, int | float | str | bool | None] = {
+            "before": len(fusing.before),
+            "after": len(fusing.after),
+        }
+        session.emit(StageFinished(seconds=seconds, graph=place.kind, facts=facts), stage=_NAME, compile=compile)
 
 
 def _group(node: Any, fusing: compat.Fusing) -> FusionGroup:

@@ -10,7 +10,7 @@ import torch.fx as fx
 
 from compiler.ir.schedule import Kernel, KernelLaunch
 from compiler.stages.provenance import Provenance
-from compiler.torch_compat.kernels import Buffer, Definition, Generated
+from compiler.torch_compat.kernels import Buffer, Definition, Generated, Group
 
 _DEFINED = re.compile(r"^(cpp_\w+) = async_compile", re.M)
 _LAUNCH = re.compile(r"^ +(?:kernel_)?(cpp_\w+)\(", re.M)
@@ -40,7 +40,7 @@ class Reading:
     to the fused scheduler nodes it runs. Statements are counted once for each kernel's text."""
 
     kernels: list[Kernel] = field(default_factory=list)
-    groups: dict[str, list[str]] = field(default_factory=dict)
+    groups: dict[str, list[Group]] = field(default_factory=dict)
     marks: dict[int, list[str]] = field(default_factory=dict)
     statements: int = 0
     statements_with_node: int = 0
@@ -68,7 +68,7 @@ class _Reader:
     def mark(self, line: int, nodes: Iterable[fx.Node]) -> None:
         entities: list[str] = []
         for node in nodes:
-            entity = self.provenance.entity(node.name)
+            entity = self.provenance.entity(node)
             source_line = self.provenance.line(node)
             if entity is not None:
                 entities.append(entity)
@@ -102,7 +102,14 @@ class _Reader:
         self.reading.groups[name] = groups
         self.reading.kernels.append(
             self._made(
-                Kernel(name=name, kind="cpp", first_line=first, last_line=end - 1, group=" ".join(groups)), origins
+                Kernel(
+                    name=name,
+                    kind="cpp",
+                    first_line=first,
+                    last_line=end - 1,
+                    group=" ".join(group.name for group in groups),
+                ),
+                origins,
             )
         )
 
@@ -113,7 +120,7 @@ class _Reader:
                 "nodes": [node.name for node in nodes],
                 "ops": [self.provenance.target(node) for node in nodes],
                 "lines": sorted(lines),
-                "recomputed": [node.name for node in nodes if self.provenance.recomputed(node.name)],
+                "recomputed": [node.name for node in nodes if self.provenance.recomputed(node)],
             }
         )
 
@@ -139,14 +146,14 @@ class _Reader:
             if called and not nodes and context is not None:
                 nodes = [context]
             self.mark(number, nodes)
-            groups = list(dict.fromkeys(buffer.group for buffer in buffers if buffer.group))
+            groups = list(dict.fromkeys(buffer.group for buffer in buffers if buffer.group is not None))
             for name in called:
                 externs[name] = externs.get(name, 0) + 1
                 kernel = Kernel(
                     name=f"{name}#{externs[name]}",
                     kind="extern",
                     launches=[KernelLaunch(line=number, text=text.strip())],
-                    group=" ".join(groups),
+                    group=" ".join(group.name for group in groups),
                 )
                 self.reading.groups[kernel.name] = groups
                 self.reading.kernels.append(self._made(kernel, nodes))

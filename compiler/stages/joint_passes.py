@@ -14,6 +14,7 @@ from compiler.lift import lift_graph
 from compiler.linker import between
 from compiler.session import Session, slug
 from compiler.stages.pass_steps import Steps
+from compiler.torch_compat import fx as read
 from compiler.torch_compat.aot import around_subgraphs
 from compiler.torch_compat.hooks import Lap, ours
 from compiler.torch_compat.passes import Recorder, Watch, around_joint, watching_passes
@@ -34,7 +35,7 @@ class JointPasses:
             compile_id = session.compile
             if compile_id is None or bodies[-1]:
                 return run()
-            kind = "joint" if (compile_id, StageName.JOINT, "joint") in session.graphs else "inference"
+            kind = "joint" if read.has_backward(module.graph) else "inference"
             steps: Steps | None = None
             with ours(session, _NAME, compile_id):
                 session.emit(StageStarted(), stage=_NAME, compile=compile_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Literal
 
 from compiler.events import StageFinished, StageName, StageStarted
 from compiler.ir.schedule import SchedulePayload, SchedulerNode
@@ -28,36 +28,36 @@ class Schedule:
             compile_id = session.compile
             if compile_id is not None:
                 with ours(session, _NAME, compile_id):
-                    session.emit(StageStarted(), stage=_NAME, compile=compile_id)
                     _emit(session, compile_id, fusing)
 
-        with compat.around_fusion(before, lambda fusing: None, with_answers=False):
+        with compat.around_fusion(before, lambda fusing: None):
             yield
 
 
 def _emit(session: Session, compile: str, fusing: compat.Fusing) -> None:
-    lowering = compat.current_lowering()
-    kind, body = compat.graph_kind(lowering), compat.subgraph_name(lowering)
-    provenance = Provenance(session, compile, kind)
-    nodes = [_describe(node, provenance) for node in fusing.before]
-    prefix = f"{slug(compile)}/schedule/{kind}"
+    """The bodies of higher-order operators have schedulers of their own, which run while the graph's code is generated:
+    they are artifacts, and no stages."""
+    place = compat.place()
+    if not place.body:
+        session.emit(StageStarted(), stage=_NAME, compile=compile)
+    provenance = Provenance(session, compile, place.kind, place.fx)
+    prefix = f"{slug(compile)}/schedule/{place.kind}{place.suffix}"
+    nodes: list[SchedulerNode] = []
     links = Links()
-    for node in nodes:
-        for origin in node.origins:
+    for node in fusing.before:
+        origins = provenance.ordered(compat.origin_nodes(node))
+        names = [origin.name for origin in origins]
+        nodes.append(compat.describe(node, names, provenance.line_of(origins)))
+        for origin in origins:
             entity = provenance.entity(origin)
-            if entity is not None and not body:
-                links.add(entity, f"{prefix}/{node.name}", "lowered", "origins")
+            if entity is not None:
+                links.add(entity, f"{prefix}/{node.get_name()}", "lowered", "origins")
     payload = SchedulePayload(id=prefix, nodes=nodes)
-    name = f"schedule:{body}" if body else "schedule"
-    session.artifact(payload, kind="schedule", name=name, stage=_NAME, compile=compile, graph=kind)
-    if not body:
-        session.artifact(links.payload(), kind="links", name="links", stage=_NAME, compile=compile, graph=kind)
-    session.emit(StageFinished(graph=kind, facts={"nodes": len(nodes)}), stage=_NAME, compile=compile)
-
-
-def _describe(node: Any, provenance: Provenance) -> SchedulerNode:
-    origins = provenance.ordered(compat.origin_nodes(node))
-    return compat.describe(node, [origin.name for origin in origins], provenance.line_of(origins))
+    name = f"schedule:{place.body}" if place.body else "schedule"
+    session.artifact(payload, kind="schedule", name=name, stage=_NAME, compile=compile, graph=place.kind)
+    session.artifact(links.payload(), kind="links", name="links", stage=_NAME, compile=compile, graph=place.kind)
+    if not place.body:
+        session.emit(StageFinished(graph=place.kind, facts={"nodes": len(nodes)}), stage=_NAME, compile=compile)
 
 
 STAGE = Schedule()

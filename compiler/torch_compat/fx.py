@@ -252,6 +252,11 @@ def partitioner_phase(node: fx.Node) -> str:
     return "backward" if tag in ("is_backward", "must_be_in_backward") else "forward"
 
 
+def has_backward(graph: fx.Graph) -> bool:
+    """Whether a graph holds a backward: torch tags each of its nodes."""
+    return any(node.meta.get("partitioner_tag") == "is_backward" for node in graph.nodes)
+
+
 def is_tangent(node: fx.Node) -> bool:
     if node.op != "placeholder":
         return False

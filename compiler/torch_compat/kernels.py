@@ -25,6 +25,7 @@ from torch._inductor.scheduler import Scheduler
 from torch._inductor.virtualized import V
 
 from compiler.torch_compat.hooks import replaced
+from compiler.torch_compat.scheduler import subgraph_name
 
 _MARK = re.compile(r"/\*@(\d+)@\*/")
 _NODE = "aotscope_node"
@@ -39,22 +40,31 @@ _STORES = (
 
 
 @dataclass(frozen=True)
+class Group:
+    """A scheduler node after fusion; `body` names the higher-order operator's body that it is in, "" for the graph."""
+
+    body: str
+    name: str
+
+
+@dataclass(frozen=True)
 class Definition:
-    """One kernel as it was asked for; the same text may be asked for again, for other nodes. `marks` maps a line of the
-    kernel's source, counted from 0 at its first line that is not empty, to the FX nodes it computes."""
+    """One kernel as it was asked for, for some fused scheduler nodes; the same text may be asked for again, for others.
+    `marks` maps a line of the kernel's source, counted from 0 at its first line that is not empty, to the FX nodes it
+    computes."""
 
     name: str
     marks: dict[int, list[fx.Node]]
     origins: list[fx.Node]
-    groups: list[str]
+    groups: list[Group]
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """The FX nodes that a buffer was lowered from, and the fused scheduler node that makes it ("" if none does)."""
+    """The FX nodes that a buffer was lowered from, and the fused scheduler node that makes it, if one does."""
 
     origins: list[fx.Node]
-    group: str
+    group: Group | None
 
 
 @dataclass(frozen=True)
@@ -146,7 +156,8 @@ def _buffers(lowerings: list[Any]) -> dict[str, Buffer]:
         for name, buffer in lowering.name_to_buffer.items():
             origins = [node for node in getattr(buffer, "origins", ()) if isinstance(node, fx.Node)]
             made_by = fused.get(getattr(buffer, "operation_name", None))
-            found[name] = Buffer(origins, "" if made_by is None else made_by.get_name())
+            group = None if made_by is None else Group(subgraph_name(lowering), made_by.get_name())
+            found[name] = Buffer(origins, group)
     return found
 
 
@@ -259,7 +270,8 @@ def _definition(state: _State, name: str, marked: str, nodes: Any) -> Definition
     found = {number: [state.nodes[int(mark)] for mark in _MARK.findall(line)] for number, line in enumerate(lines)}
     members = [member for node in nodes for member in (node.get_nodes() if hasattr(node, "get_nodes") else [node])]
     fused = V.graph.scheduler.name_to_fused_node
-    groups = [fused[member.get_name()].get_name() for member in members if member.get_name() in fused]
+    body = subgraph_name(V.graph)
+    groups = [Group(body, fused[member.get_name()].get_name()) for member in members if member.get_name() in fused]
     return Definition(
         name=name,
         marks={number: marks for number, marks in found.items() if marks},

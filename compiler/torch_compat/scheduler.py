@@ -42,13 +42,15 @@ class Fusing:
     after: list[Any] = field(default_factory=list)
     answers: dict[tuple[str, str], Answer] = field(default_factory=dict)
     nodes: dict[str, Any] = field(default_factory=dict)
+    begun: bool = False
 
 
 @contextmanager
 def around_fusion(
-    before: Callable[[Fusing], None], after: Callable[[Fusing], None], with_answers: bool
+    before: Callable[[Fusing], None], after: Callable[[Fusing], None], started: Callable[[], None] | None = None
 ) -> Iterator[None]:
-    """`before(fusing)` when the scheduler begins to fuse, `after(fusing)` when it has. Answers are recorded on request."""
+    """`before(fusing)` when the scheduler is about to fuse, `after(fusing)` when it has. With `started`, which is called once
+    every `before` is done, its answers are recorded."""
     running: list[Fusing] = []
     spoken: list[str] = []
 
@@ -67,11 +69,20 @@ def around_fusion(
 
         return fuse_nodes
 
+    def around_round(original: Callable[..., Any]) -> Callable[..., Any]:
+        def fuse_nodes_once(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if running and not running[-1].begun and started is not None:
+                running[-1].begun = True
+                started()
+            return original(self, *args, **kwargs)
+
+        return fuse_nodes_once
+
     def around_can_fuse(original: Callable[..., Any]) -> Callable[..., Any]:
         def can_fuse(self: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> Any:
             spoken.clear()
             result = original(self, node1, node2, *args, **kwargs)
-            if running:
+            if running and node1 is not node2:  # two that were fused meanwhile are asked for once more, as one
                 first, second = node1.get_name(), node2.get_name()
                 running[-1].nodes[first], running[-1].nodes[second] = node1, node2
                 reason = "" if result or not spoken else spoken[-1]
@@ -94,7 +105,8 @@ def around_fusion(
 
     with ExitStack() as stack:
         stack.enter_context(replaced(scheduler.Scheduler, "fuse_nodes", around_fuse))
-        if with_answers:
+        if started is not None:
+            stack.enter_context(replaced(scheduler.Scheduler, "fuse_nodes_once", around_round))
             stack.enter_context(replaced(scheduler.WhyNoFuse, "__call__", _listening(spoken)))
             stack.enter_context(replaced(scheduler.Scheduler, "can_fuse", around_can_fuse))
             stack.enter_context(replaced(scheduler.Scheduler, "will_fusion_create_cycle", around_cycle))
@@ -189,8 +201,24 @@ def root(lowering: Any) -> Any:
     return lowering
 
 
-def current_lowering() -> Any:
-    return V.graph
+@dataclass(frozen=True)
+class Place:
+    """Where the scheduler is: in the graph itself, or in the `body` of a higher-order operator. `fx` is the graph's own."""
+
+    kind: Literal["forward", "backward", "inference"]
+    body: str
+    fx: fx.Graph
+
+    @property
+    def suffix(self) -> str:
+        """What tells the ids of a body's scheduler nodes from the graph's own."""
+        return f".{self.body}" if self.body else ""
+
+
+def place(lowering: Any = None) -> Place:
+    """The place of a GraphLowering; of the current one by default."""
+    lowering = V.graph if lowering is None else lowering
+    return Place(graph_kind(lowering), subgraph_name(lowering), root(lowering).graph)
 
 
 def subgraph_name(lowering: Any) -> str:
