@@ -130,7 +130,7 @@ class WorkerLoop:
             execute(run, self.id)
             return self._runs.state(run) or ""
 
-        @DBOS.workflow(name=_WORKFLOW, max_recovery_attempts=10)  # type: ignore[untyped-decorator, unused-ignore]
+        @DBOS.workflow(name=_WORKFLOW, max_recovery_attempts=1000)  # type: ignore[untyped-decorator, unused-ignore]
         def explore(run: str) -> str:
             return str(step(run))
 

@@ -296,7 +296,8 @@ class Supervisor:
         """Keep printed output up to the limit, and say once that there was more."""
         if self._cut or not text:
             return
-        room = self._settings.output_bytes - self._printed_bytes
+        # Output in ever so small pieces is limited by the number of events, too.
+        room = self._settings.output_bytes - self._printed_bytes if self._seq < self._settings.events else 0
         data = text.encode(errors="replace")
         self._printed_bytes += len(data)
         kept = text if len(data) <= room else data[:room].decode(errors="ignore")

@@ -77,7 +77,9 @@ class Agent:
         self._executors.beat(self._loop.id, self._status())
         self._loop.start()
         self._loop.tend(self._stopping, self._settings.heartbeat_seconds, self._status)
-        self._loop.stop(_STOP_SECONDS)
+        self._launcher.abort()
+        # Runs in progress say that they end; those that have not begun go back to the queue without a word.
+        self._loop.stop(_STOP_SECONDS if self._busy else 0)
         self._launcher.close()
         self._runs.close()
 

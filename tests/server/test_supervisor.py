@@ -133,6 +133,11 @@ def test_events_are_counted(explore: Explore) -> None:
     assert len(kept.log) == 21
 
 
+def test_printed_pieces_are_counted(explore: Explore) -> None:
+    kept = explore("for i in range(99): say(Printed(stream='stdout', text='x'))\nstage('source')", events=20)
+    assert kept.types()[2:] == ["printed"] * 18 + ["output_cut", "failed"]
+
+
 def test_endless_loop_times_out_in_its_stage(explore: Explore) -> None:
     kept = explore("say(StageStarted(), 'dynamo', '0/0')\nwhile True: pass", capture_seconds=0.5)
     assert [without_times(event) for event in kept.flat()[-2:]] == [
