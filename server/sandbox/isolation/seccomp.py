@@ -46,7 +46,7 @@ _PRETEND = """
 chmod:90:- fchmod:91:52 fchmodat:268:53 fchmodat2:452:452 utime:132:- utimes:235:- futimesat:261:- utimensat:280:88
 """
 
-# Their flags are behind a pointer, where no filter can look: libc falls back to clone and openat when they do not exist.
+# Their flags are behind a pointer, where no filter can look: libc falls back to clone and openat when they are absent.
 _ABSENT = "clone3:435:435 openat2:437:437"
 
 # Allowed by their arguments.
@@ -56,12 +56,14 @@ _SELF_ONLY = "prlimit64:302:261 sched_setaffinity:203:122"
 
 # New namespaces; CLONE_PARENT makes a sibling, which is the warden's child; the last three are for tracers and pidfds.
 _CLONE_DENIED = 0x7E020000 | 0x8000 | 0x800000 | 0x2000 | 0x1000
-# get pdeathsig, get dumpable, set and get name, set and get no_new_privs, read the bounding set, name a mapping. Setting
-# pdeathsig is not among them: it would let a child outlive its warden.
+# Get pdeathsig, get dumpable, set and get name, set and get no_new_privs, read the bounding set, name a mapping.
 _PRCTL_ALLOWED = (2, 3, 15, 16, 38, 39, 23, 0x53564D41)
+# To be killed with the parent may be asked for, never taken back: that would let a child outlive its warden.
+_SET_PDEATHSIG, _SIGKILL = 1, 9
 # TCGETS, TCGETS2, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX: what isatty, os and subprocess ask.
 _IOCTL_ALLOWED = (0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
-# F_SETOWN, F_SETSIG, F_SETOWN_EX: signals to others by way of a pipe. F_SETLEASE holds up others who open a file. F_NOTIFY.
+# F_SETOWN, F_SETSIG, F_SETOWN_EX: signals to others by way of a pipe. F_SETLEASE: others who open a file have to wait.
+# F_NOTIFY.
 _FCNTL_DENIED = (8, 10, 15, 1024, 1026)
 
 _AUDIT_ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -130,7 +132,9 @@ def program(machine: str, own_pid: int | None) -> bytes:
     by = numbers(_BY_ARGUMENT, machine)
     clone = [_load_argument(0), _instruction(_ANY_BIT, _CLONE_DENIED, 0, 1), _return(_DENY), _return(_ALLOW)]
     code += _when(by["clone"], clone)
-    code += _when(by["prctl"], _among(0, _PRCTL_ALLOWED, _ALLOW, _DENY))
+    tie = _among(1, (_SIGKILL,), _ALLOW, _DENY)
+    tied = [_load_argument(0), _instruction(_EQUAL, _SET_PDEATHSIG, 0, len(tie)), *tie]
+    code += _when(by["prctl"], [*tied, *_among(0, _PRCTL_ALLOWED, _ALLOW, _DENY)])
     code += _when(by["ioctl"], _among(1, _IOCTL_ALLOWED, _ALLOW, _ERRNO | errno.ENOTTY))
     code += _when(by["fcntl"], _among(1, _FCNTL_DENIED, _DENY, _ALLOW))
     for name in ("kill", "tgkill"):
