@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from playwright.sync_api import Page
@@ -45,6 +46,15 @@ _WATCH = """(done) => {
 }"""
 
 
+def until(page: Page, said: str, argument: object = None) -> None:
+    """Wait until the page says yes. Asked from here: the page's own policy forbids evaluation inside it."""
+    for _ in range(600):
+        if page.evaluate(said, argument):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"never true: {said} ({argument})")
+
+
 def paste(page: Page, source: str) -> None:
     """Replace what is in the editor."""
     page.locator("[data-pane=source] .cm-content").click()
@@ -57,7 +67,7 @@ def start(page: Page) -> None:
     page.evaluate(_WATCH, DONE)
     before = page.url
     page.keyboard.press("Control+Enter")
-    page.wait_for_function("(before) => location.pathname.startsWith('/r/') && location.href !== before", arg=before)
+    until(page, "(before) => location.pathname.startsWith('/r/') && location.href !== before", before)
 
 
 def await_end(page: Page, timeout_s: float = 120) -> str:

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from .driving import await_end, click_line, look, open_stage, paste, start
+from .driving import await_end, click_line, look, open_stage, paste, start, until
 
 pytestmark = pytest.mark.browser
 
@@ -23,7 +23,7 @@ def test_opens_on_a_finished_example(page: Page, service: str) -> None:
     page.goto(service)
     expect(page.locator(".page")).to_have_attribute("data-status", "finished")
     page.locator(".graph[data-ready=true] canvas").wait_for()
-    page.wait_for_function("Number(document.querySelector('.graph canvas').dataset.drawn) > 5")
+    until(page, "Number(document.querySelector('.graph canvas').dataset.drawn) > 5")
     assert "Peak" in (page.locator(".tl canvas").get_attribute("aria-valuetext") or "")
 
 
@@ -102,13 +102,13 @@ def test_one_file_opens_without_a_server(page: Page, service: str, tmp_path: Pat
     place = "#stage=codegen"
     page.goto(f"{service}/r/{run}{place}")
     page.locator("[data-kernel]").first.click()
-    page.wait_for_function("document.querySelector('.pk .row')?.innerText.startsWith('addmm') ?? false")
+    until(page, "document.querySelector('.pk .row')?.innerText.startsWith('addmm') ?? false")
     served = look(page)
     file = tmp_path / "run.html"
     file.write_text(httpx.get(f"{service}/api/v1/runs/{run}/report.html").text, encoding="utf-8")
     page.goto(f"{file.as_uri()}{served.hash}")
     page.locator("[data-kernel][aria-selected=true]").first.wait_for()
-    page.wait_for_function("document.querySelector('.pk .row')?.innerText.startsWith('addmm') ?? false")
+    until(page, "document.querySelector('.pk .row')?.innerText.startsWith('addmm') ?? false")
     assert look(page) == served
     open_stage(page, "partition", "graph")
     page.locator(".graph[data-ready=true]").wait_for()
