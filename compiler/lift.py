@@ -135,13 +135,14 @@ def lift_graph(
 ) -> Graph:
     """The graph as a value. `id` is `compile/stage/graph`.
 
-    `phase_of` says the half of a node; without it, torch's own tag does. `earlier` is the neighbouring earlier stage's
-    graph of the same names: what cannot be told from half of a joint graph (a twin, an owner, a role) is taken from it.
+    `phase_of` says the half of a node; without it, torch's own tag does (a joint graph's node without one is forward).
+    `earlier` is the neighbouring earlier stage's graph of the same names: what cannot be told from half of a joint graph
+    (a twin, an owner, a role) is taken from it.
     `dynamo` is Dynamo's graph, to name the parameters among a joint graph's placeholders. `grad_fns` maps
     the number of an autograd node to its name."""
     stacks = _stacks(sources.main, sources.root, frozenset(sources.files.items()))
     nodes = list(graph.nodes)
-    drafts = {node: _draft(node, phase_of or read.partitioner_phase, stacks) for node in nodes}
+    drafts = {node: _draft(node, phase_of or read.half, stacks) for node in nodes}
     _place_by_stack(drafts.values())
     _place_inputs(drafts.values(), dynamo)
     _mark_outputs(nodes, drafts)

@@ -244,12 +244,17 @@ def is_addition(node: fx.Node) -> bool:
     return node.target is torch.ops.aten.add.Tensor
 
 
-def partitioner_phase(node: fx.Node) -> str:
-    """The half of a joint graph that a node lies in, by torch's own tag; "" where there is none."""
+def half(node: fx.Node) -> str:
+    """The half of a joint graph that a node lies in, by torch's own tag, which the partitioner reads too: what has none
+    (an assertion, a random seed) is computed in the forward. "" in a graph without tags."""
     tag = node.meta.get("partitioner_tag")
     if tag is None:
-        return ""
+        return "forward" if node.op.startswith("call") and "desc" in _first(node).meta else ""
     return "backward" if tag in ("is_backward", "must_be_in_backward") else "forward"
+
+
+def _first(node: fx.Node) -> fx.Node:
+    return next(iter(node.graph.nodes))
 
 
 def has_backward(graph: fx.Graph) -> bool:
