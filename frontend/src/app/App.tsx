@@ -19,7 +19,7 @@ export function App() {
       <div class="main">
         <section class="ed" aria-label={t("editor.label")}>
           <div class="tab">
-            <b>{run.value.compiles[0]?.file || "snippet.py"}</b>
+            <b>{fileName()}</b>
             {run.value.request && run.value.request.source !== source.value && <span class="dim">{t("editor.changed")}</span>}
           </div>
           <Banner />
@@ -34,6 +34,11 @@ export function App() {
       {sheet.value === "help" && <Help />}
     </div>
   );
+}
+
+/** The snippet's own name; a compile may also begin in a library's file. */
+function fileName(): string {
+  return run.value.compiles.find((made) => /^[^/]+\.py$/.test(made.file))?.file ?? "snippet.py";
 }
 
 /** How a run ended badly, or what the server refused, above the source that it is about. */

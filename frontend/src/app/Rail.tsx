@@ -1,6 +1,5 @@
 import type { StageName } from "../generated/contract";
 import { t, type Key } from "../messages";
-import { bytes } from "../messages/format";
 import { findArtifact, stageOf, type StageState } from "../state/events";
 import { compile, run, show, stage } from "../state/store";
 
@@ -35,13 +34,12 @@ function look(name: StageName, state: StageState): StageState["status"] | "troub
 function figure(name: StageName, { facts, seconds: spent, status }: StageState): string {
   const number = (key: string): number | null => (typeof facts[key] === "number" ? facts[key] : null);
   if (name === "fusion" && number("before") !== null) return `${number("before")}→${number("after")}`;
-  if (name === "memory" && number("peak_dry_run") !== null) return bytes(number("peak_dry_run")!);
   if (name === "execute" && number("ratio") !== null) return `×${(1 / number("ratio")!).toFixed(2)}`;
   if ((name === "pre_grad" || name === "joint_passes" || name === "post_grad") && number("changed") !== null) {
     return number("changed") === 0 ? "" : String(number("changed"));
   }
   if (status === "running" || spent === null) return "";
-  return spent >= 0.095 ? `${spent.toFixed(spent < 9.95 ? 2 : 0)} s` : "";
+  return spent >= 0.195 ? `${spent.toFixed(spent < 0.995 ? 2 : spent < 9.95 ? 1 : 0)} s` : "";
 }
 
 export function Rail() {

@@ -32,10 +32,21 @@ export function bindKeys(): void {
         else select(null);
         break;
       default:
-        return;
+        if (!handOn(event)) return;
     }
     event.preventDefault();
   });
+}
+
+/** Keys pressed outside any pane go to the middle one: its list, or its graph. */
+function handOn(event: KeyboardEvent): boolean {
+  const pane = document.querySelector<HTMLElement>("main [role=listbox][tabindex='0'], main .graph canvas");
+  const target = event.target instanceof Element ? event.target : null;
+  if (!pane || pane.contains(target) || target?.closest("button, a, [role=slider], summary")) return false;
+  if (!["ArrowUp", "ArrowDown", "/", " ", "+", "-", "m"].includes(event.key)) return false;
+  pane.focus();
+  pane.dispatchEvent(new KeyboardEvent("keydown", { key: event.key, cancelable: true }));
+  return true;
 }
 
 function step(by: number): void {

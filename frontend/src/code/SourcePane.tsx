@@ -86,17 +86,19 @@ export function SourcePane() {
   useEffect(() => editor.current?.setCosts(same ? costs : new Map<number, LineCost>()), [costs, same]);
   const linked = linkedLines.value;
   const lines = selectedLines.value;
+  const chosen = selected.value !== null;
   const wrong = errorLine();
   useEffect(() => {
     editor.current?.setDress({
       selected: same ? lines : new Set<number>(),
-      dim: (line) => same && linked !== null && !linked.has(line),
+      // Only while something is selected: at rest the code is there to be read.
+      dim: (line) => same && chosen && linked !== null && !linked.has(line),
       error: same ? wrong : null,
     });
     const first = Math.min(...lines);
     if (same && Number.isFinite(first) && !selected.peek()?.startsWith("line/")) editor.current?.reveal(first);
     else if (same && lines.size === 1) editor.current?.reveal(first);
-  }, [linked, lines, wrong, same, costs]);
+  }, [linked, lines, chosen, wrong, same, costs]);
   useEffect(() => {
     if (wrong !== null) editor.current?.reveal(wrong);
   }, [wrong]);

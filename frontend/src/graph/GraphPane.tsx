@@ -31,6 +31,7 @@ export function GraphPane({ graph, parameters, label }: Props) {
   const tip = useSignal<{ box: Box; x: number; y: number } | null>(null);
   const finding = useSignal<string | null>(null);
   const revealed = useRef<string | null>(null);
+  const opening = useRef<string | null>(null);
 
   const words = useMemo<Words>(
     () => ({
@@ -104,8 +105,8 @@ export function GraphPane({ graph, parameters, label }: Props) {
     }
     const id = graph.nodes[own]!.id;
     const here = now.boxes.some((box) => box.key === id);
-    if (!here && graph.byId.get(chosen!) === own && graph.nodes[own]!.op !== "output") {
-      revealed.current = chosen;
+    if (!here && opening.current !== chosen && graph.byId.get(chosen!) === own && graph.nodes[own]!.op !== "output") {
+      opening.current = chosen;
       client.current?.layout([...now.open], own);
       return;
     }

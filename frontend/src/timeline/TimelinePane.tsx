@@ -149,7 +149,7 @@ function Alive({ timeline, tensors, point, linked, list, onPick }: AliveProps) {
           >
             <span>{tensors[block]!.name}</span>
             <span>
-              {line ? t("line", { line }) : ""} {t(`block.${kind}` as Key)}
+              {[line ? t("line", { line }) : "", t(`block.${kind}` as Key)].filter(Boolean).join(" · ")}
             </span>
             <span>{bytes(blocks.bytes[block]!)}</span>
           </button>

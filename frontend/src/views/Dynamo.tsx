@@ -87,7 +87,9 @@ function Guards() {
               class={`${guard.line ? "go" : ""} ${guard.line && selectedLines.value.has(guard.line) ? "sel" : ""}`}
               onClick={() => guard.line && select(lineId(guard.line))}
             >
-              <td class="m">{guard.type}</td>
+              <td class="m" style={{ whiteSpace: "nowrap" }}>
+                {guard.type}
+              </td>
               <td class="m">{guard.source}</td>
               <td class="m">
                 {guard.code.join("\n")} <span class="dim">{guard.value}</span>

@@ -8,7 +8,7 @@ export interface Camera {
 export const MIN_SCALE = 0.02;
 export const MAX_SCALE = 3;
 /** Below this a first view would not be readable: then it shows the top, at this scale or what the width allows. */
-const READABLE = 0.62;
+const READABLE = 0.7;
 
 interface Size {
   readonly width: number;
