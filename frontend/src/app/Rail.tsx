@@ -1,6 +1,6 @@
 import type { StageName } from "../generated/contract";
 import { t, type Key } from "../messages";
-import { findArtifact, stageOf, type StageState } from "../state/events";
+import { findArtifact, isOver, stageOf, type StageState } from "../state/events";
 import { compile, run, show, stage } from "../state/store";
 
 const GROUPS: readonly { readonly label: Key; readonly stages: readonly StageName[] }[] = [
@@ -25,6 +25,7 @@ export const stageLabel = (name: StageName): string => t(`stage.${name}`);
 
 /** A graph break or a difference from eager does not fail its stage; the rail says it all the same. */
 function look(name: StageName, state: StageState): StageState["status"] | "trouble" {
+  if (state.status === "waiting" && isOver(run.value.status)) return "skipped";
   const done = state.status === "ok" || state.status === "changed" || state.status === "unchanged";
   if (!done) return state.status;
   const told = run.value.findings.some((finding) => finding.stage === name && finding.severity !== "note");

@@ -1,6 +1,6 @@
 import { batch, effect, signal } from "@preact/signals";
 import type { Message, RunRequest } from "../generated/contract";
-import { isOver } from "../state/events";
+import { emptyRun, isOver } from "../state/events";
 import { connected, openRun, place, receive, run, source } from "../state/store";
 import { formatPlace, NOWHERE, parsePath, parsePlace } from "../state/url";
 import { cancelRun, follow, listExamples, Refused, startRun, health, type Example, type Health, type Stream } from "../transport/api";
@@ -32,8 +32,10 @@ function watch(id: string, keepPlace: boolean): void {
     },
     (up) => (connected.value = up),
     () => {
-      if (run.value.seq === 0) missing.value = true;
-      else if (!isOver(run.value.status)) connected.value = false;
+      if (run.value.seq === 0) {
+        missing.value = true;
+        run.value = emptyRun(id);
+      } else if (!isOver(run.value.status)) connected.value = false;
     },
   );
 }

@@ -44,10 +44,12 @@ export const compile = computed<string | null>(() => {
   return known.find((made) => made.id === asked)?.id ?? known[0]?.id ?? null;
 });
 
-/** The stage on show: the chosen one; else the partition, which says most; else the last that has something to show. */
+/** The stage on show: the chosen one; else one that failed; else the partition, which says most; else the last that has something to show. */
 export const stage = computed<StageName>(() => {
   const chosen = place.value.stage;
   if (chosen) return chosen;
+  const failed = STAGES.find((name) => stageOf(run.value, compile.value, name).failure);
+  if (failed) return failed;
   const state = (name: StageName): string => stageOf(run.value, compile.value, name).status;
   if (findArtifact(stageOf(run.value, compile.value, "partition"), "partition")) return "partition";
   const shown = STAGES.filter((name) => !RUN_STAGES.has(name) && ["ok", "changed", "unchanged"].includes(state(name)));

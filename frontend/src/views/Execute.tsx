@@ -61,7 +61,7 @@ function Report({ execution }: { execution: ExecutionPayload }) {
               <tr key={i}>
                 <td class={one.agrees === false ? "bad" : "dim"}>{one.agrees === null ? "–" : one.agrees ? "✓" : "✕"}</td>
                 <td class="m">{one.name}</td>
-                <td>{t(`compare.${one.kind}`)}</td>
+                <td class="nb">{t(`compare.${one.kind}`)}</td>
                 <td class="m">
                   {one.mismatch || `${one.dtype}${one.dtype ? `[${one.shape.join(", ")}]` : ""}`}
                 </td>

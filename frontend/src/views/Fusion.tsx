@@ -55,7 +55,7 @@ function Groups({ fusion, graph }: { fusion: FusionPayload; graph: string }) {
                 <td class="m">
                   <button>{group.name}</button>
                 </td>
-                <td>{t(`kind.${group.kind}` as Key)}</td>
+                <td class="nb">{t(`kind.${group.kind}` as Key)}</td>
                 <td class="m">{group.members.length > 1 ? group.members.join(" + ") : "–"}</td>
                 <td class="n">
                   {group.bytes_before === null || group.bytes_after === null
