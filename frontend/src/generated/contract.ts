@@ -269,6 +269,7 @@ export interface Envelope {
   v: 1;
 }
 export interface Payloads {
+  aot_steps: AotStepsPayload;
   breaks: BreaksPayload;
   cache: CachePayload;
   code: CodePayload;
@@ -277,6 +278,7 @@ export interface Payloads {
   graph: GraphPayload;
   guards: GuardsPayload;
   kernels: KernelsPayload;
+  ledger: LedgerPayload;
   links: LinksPayload;
   memory: MemoryPayload;
   partition: PartitionPayload;
@@ -285,6 +287,41 @@ export interface Payloads {
   schedule: SchedulePayload;
   source: SourcePayload;
   timeline: MemoryTimelinePayload;
+}
+/**
+ * `id` is `compile/joint/graph`. Without steps, `skipped` says why.
+ */
+export interface AotStepsPayload {
+  format: "aot_steps/1";
+  id: string;
+  skipped: Message | null;
+  steps: AotStep[];
+}
+/**
+ * The graph after one transform. `graph` is the hash of a `graph/1` artifact, null when `unknown` says why there is none.
+ *
+ * `gained` and `lost` are operators by how many more, or fewer, there are than a step earlier; `diff` is a unified diff of the
+ * two graphs' printed form. `equal_to_real` is said of `decomposed` only: whether the graph traced again is the one that
+ * AOTAutograd made, node for node (operators, arguments, shapes, types, strides), up to names; `difference` is the first
+ * place where it is not. `seconds` are those of the replay.
+ */
+export interface AotStep {
+  backward: number | null;
+  diff: string;
+  difference: string;
+  equal_to_real: boolean | null;
+  forward: number | null;
+  gained: OpCount[];
+  graph: string | null;
+  lost: OpCount[];
+  name: "traced" | "functionalized" | "decomposed" | "joint";
+  nodes: number | null;
+  seconds: number | null;
+  unknown: Message | null;
+}
+export interface OpCount {
+  count: number;
+  op: string;
 }
 export interface BreaksPayload {
   breaks: GraphBreak[];
@@ -416,10 +453,12 @@ export interface FusionPayload {
   nodes_before: number;
 }
 /**
- * Inductor's own answer for a pair that it considered, or that was asked of it again afterwards.
+ * Inductor's own answer for a pair that it considered, or that was asked of it again afterwards. `reason` is its own
+ * text; where it gives none, `explanation` says which of its conditions decided.
  */
 export interface FusionDecision {
   asked: "by_inductor" | "again";
+  explanation: Message | null;
   first: string;
   fused: boolean;
   reason: string;
@@ -568,6 +607,143 @@ export interface KernelLaunch {
   line: number;
   text: string;
 }
+/**
+ * `id` is `compile/joint/graph`. `exact` when the joint graph was reproduced, so that its nodes are named; else the nodes
+ * are those of the graph traced again. `unknown` says why parts are missing.
+ */
+export interface LedgerPayload {
+  decompositions: Decomposition[];
+  effect_tokens: string[];
+  exact: boolean;
+  format: "ledger/1";
+  id: string;
+  intermediate_bases: string[];
+  mutated_inputs: MutatedInput[];
+  mutations: Mutation[];
+  outputs: OutputAlias[];
+  regenerated: Regenerated[];
+  rng: Rng;
+  subclasses: Subclass[];
+  synthetic_bases: SyntheticBase[];
+  unknown: Message | null;
+  views: TrackedView[];
+}
+/**
+ * An operator that a decomposition replaced, and by what; once for each way that it went. `examples` are nodes of the
+ * joint graph, those of one call.
+ */
+export interface Decomposition {
+  count: number;
+  examples: string[];
+  into: OpCount[];
+  lines: number[];
+  op: string;
+}
+/**
+ * An input that is another one after the call. `type` is torch's word. `copy_node` is the node of the joint graph that
+ * writes it back, `value` the node that holds its last value. Without a `copy_node`, the value is an output of the graph,
+ * and the runtime writes it back.
+ */
+export interface MutatedInput {
+  copy_node: string | null;
+  data: boolean;
+  hidden_from_autograd: boolean;
+  line: number | null;
+  metadata: boolean;
+  requires_grad: boolean;
+  tensor: string;
+  type: string;
+  under_no_grad: boolean;
+  value: string | null;
+  what: "input" | "parameter" | "buffer" | "intermediate";
+}
+/**
+ * One in-place operation of the traced program on one tensor.
+ *
+ * `tensor` is the tensor whose memory it writes, as the user wrote it, or, for an intermediate, the node of the
+ * functionalized graph that made it; `through_view` when it was written by way of a view. `functional` are the nodes of the
+ * functionalized graph that stand for the operation, `nodes` those of the joint graph. `copy_node` is the node of the joint
+ * graph that writes an input's last value back, null when there is none. `line` is the snippet's.
+ */
+export interface Mutation {
+  copy_node: string | null;
+  functional: NodeOp[];
+  line: number | null;
+  nodes: string[];
+  op: string;
+  tensor: string;
+  through_view: boolean;
+  what: "input" | "parameter" | "buffer" | "intermediate";
+}
+/**
+ * A node by its name in the graph that the field speaks of, and its operator.
+ */
+export interface NodeOp {
+  node: string;
+  op: string;
+}
+/**
+ * An output of the model that shares memory. `type` is torch's word; `base` is the input as the user wrote it, or the
+ * node of the joint graph that is the base, "" where torch names none; `views` lead from the base to the output.
+ */
+export interface OutputAlias {
+  base: string;
+  output: number;
+  requires_grad: boolean;
+  type: string;
+  views: string[];
+}
+/**
+ * Views that were made anew from a written base, when `reader` next read them. Nodes are the functionalized graph's.
+ */
+export interface Regenerated {
+  line: number | null;
+  reader: string;
+  views: NodeOp[];
+}
+/**
+ * `functionalized`: seeds are inputs of the graph (`seeds`, its placeholders) and not the generator's state. `nodes` draw.
+ */
+export interface Rng {
+  functionalized: boolean;
+  nodes: RandomNode[];
+  seeds: string[];
+}
+export interface RandomNode {
+  line: number | null;
+  node: string;
+  op: string;
+}
+/**
+ * A tensor subclass at the edge of the graph, which the graph has as `count` plain tensors from place `first` on.
+ */
+export interface Subclass {
+  attrs: string[];
+  count: number;
+  first: number;
+  index: number;
+  side: "input" | "output" | "tangent";
+  tensor: string;
+  type: string;
+}
+/**
+ * Inputs that share memory and are written: torch passes their common base in their place. `made` when the base is not
+ * a tensor that exists already.
+ */
+export interface SyntheticBase {
+  base_of: string;
+  made: boolean;
+}
+/**
+ * A view of memory that is written in place, so that the one shows in the other. `nodes` are the joint graph's.
+ */
+export interface TrackedView {
+  line: number | null;
+  nodes: string[];
+  op: string;
+  tensor: string;
+  what: "input" | "parameter" | "buffer" | "intermediate";
+}
 export interface LinksPayload {
   format: "links/1";
   links: LinkColumns;
@@ -596,11 +772,14 @@ export interface MemoryPayload {
   saved: SavedForBackward;
 }
 /**
- * Bytes kept from forward to backward, by how they were obtained; null where unknown.
+ * Bytes kept from forward to backward, by how they were obtained; null where unknown. `kept_tensor_bytes` sums the
+ * tensors that the compiled graphs' autograd nodes really hold, and should be `partition_bytes`. The storages are distinct
+ * ones that are no parameter, buffer or input.
  */
 export interface SavedForBackward {
   eager_storages_bytes: number | null;
   kept_storages_bytes: number | null;
+  kept_tensor_bytes: number | null;
   partition_activation_bytes: number | null;
   partition_bytes: number | null;
 }
@@ -630,7 +809,8 @@ export interface PartitionPayload {
  * What became of one forward node of the joint graph.
  *
  * verdict: `saved` (an output of the forward that the backward reads), `recomputed` (runs again in the backward),
- * `forward_only` (the backward does not need it), `input` (a graph input the backward reads: kept anyway).
+ * `forward_only` (the backward does not need it), `input` (a graph input the backward reads: kept anyway),
+ * `backward_only` (traced in the forward, but only the backward needs it: it moved there and runs once).
  * `capacity` is the weight of its edge in the flow network in bytes, weighted as the partitioner weights it; null: unbounded.
  * `reasons` are the partitioner's own texts on the edges of the node.
  */
@@ -642,7 +822,7 @@ export interface NodeDecision {
   node: string;
   reasons: string[];
   sentence: Message;
-  verdict: "saved" | "recomputed" | "forward_only" | "input";
+  verdict: "saved" | "recomputed" | "forward_only" | "input" | "backward_only";
 }
 /**
  * One tensor that crosses from forward to backward, parameters and inputs among them (`is_input`).
@@ -664,8 +844,8 @@ export interface PassesPayload {
   unchanged: number;
 }
 /**
- * `before` and `after` are hashes of `graph/1` artifacts, null when the pass changed nothing or both sides are already named by
- * the neighbours. `diff` is a unified diff of the two graphs' printed form.
+ * `before` and `after` are hashes of `graph/1` artifacts, null when the pass changed nothing or both sides are already named
+ * by the neighbours. `diff` is a unified diff of the two graphs' printed form.
  */
 export interface PassStep {
   added: string[];
@@ -757,7 +937,7 @@ export interface Parameters {
 }
 /**
  * `series` says how it was obtained: `dry_run` (Inductor's own wrapper run with empty kernels), `compiled` and `eager`
- * (measured by the profiler). `method` is that in a sentence.
+ * (measured by the profiler). `method` is that in a sentence. `forward_end` is the first point of the backward.
  */
 export interface MemoryTimelinePayload {
   blocks: BlockColumns;
@@ -788,8 +968,9 @@ export interface BlockColumns {
   start: number[];
 }
 /**
- * A point is the state after one allocation or release. `label` and `entity` are indices into `strings`: the wrapper's line or operator
- * that was running, and its entity ("" if unknown); `line` is the snippet's line, 0 if unknown; `phase` 0 forward, 1 backward.
+ * A point is the state after one allocation or release. `label` and `entity` are indices into `strings`: the wrapper's
+ * line or operator that was running, and its entity ("" if unknown); `line` is the snippet's line, 0 if unknown; `phase` 0
+ * forward, 1 backward.
  */
 export interface PointColumns {
   entity: number[];

@@ -49,7 +49,8 @@ function View({ name }: { name: StageName }) {
 export function StageView() {
   const name = stage.value;
   const state = stageState.value;
-  const shown = name === "source" || state.artifacts.some((made) => made.kind !== "links");
+  const tables = state.failure ? ["links", "breaks", "recompiles"] : ["links"];
+  const shown = name === "source" || state.artifacts.some((made) => !tables.includes(made.kind));
   return (
     <main class="cv" aria-label={stageLabel(name)} data-view={name}>
       {shown ? (
@@ -64,7 +65,7 @@ export function StageView() {
         </>
       )}
       {shown && state.failure && (
-        <div style={{ position: "absolute", left: 0, right: 0, bottom: 0 }}>
+        <div style={{ position: "absolute", left: 0, right: 0, bottom: 0, maxHeight: "45%", overflow: "auto" }}>
           <Failure state={state} />
         </div>
       )}
