@@ -4,8 +4,8 @@ A frame is four bytes of length, big-endian, and that many bytes of JSON (`compi
 follow its frame, without a length of their own: the frame has it. The last frame says how the phase ended; without it the
 process died.
 
-`python -m compiler.child PHASE PATH ROOT` is the same for systems where forking is not safe: the request is read from stdin,
-the frames go to descriptor 3, and an empty PATH or ROOT means none.
+`python -m compiler.child PHASE PATH ROOT CAPTURED` is the same for systems where forking is not safe: the request is read from
+stdin, the frames go to descriptor 3, and an empty PATH, ROOT or CAPTURED (JSON) means none.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import threading
 from pathlib import Path
 from typing import Literal
 
-from compiler.events import ArtifactFrame, DoneFrame, EventFrame, Failed, Finished, RunRequest
+from compiler.events import ArtifactFrame, Captured, DoneFrame, EventFrame, Failed, Finished, RunRequest
 from compiler.text import message
 
 Phase = Literal["capture", "native"]
@@ -38,8 +38,8 @@ class PipeSink:
     def artifact(self, frame: ArtifactFrame, payload: bytes) -> None:
         self._send(frame.model_dump_json().encode(), payload)
 
-    def done(self, outcome: Finished | Failed) -> None:
-        self._send(DoneFrame(outcome=outcome).model_dump_json().encode())
+    def done(self, outcome: Finished | Failed, captured: Captured | None) -> None:
+        self._send(DoneFrame(outcome=outcome, captured=captured).model_dump_json().encode())
 
     def _send(self, text: bytes, payload: bytes = b"") -> None:
         if os.getpid() != self._owner:
@@ -56,8 +56,10 @@ def run_child(
     phase: Phase,
     path: str | Path | None = None,
     root: str | Path | None = None,
+    captured: Captured | None = None,
 ) -> None:
-    """Run one phase of a request and write its frames to `pipe_fd`. `path` and `root` as for `compiler.pipeline.capture`.
+    """Run one phase of a request and write its frames to `pipe_fd`. `path` and `root` as for `compiler.pipeline.capture`;
+    `captured` is what the capture phase's last frame said, for the native phase.
 
     What the snippet prints through Python goes out as events. Descriptor 2 leads nowhere from here on, because torch's C++ parts
     write notes of their own there; descriptor 1, which a subprocess of the snippet's may use, stays as it is."""
@@ -65,33 +67,30 @@ def run_child(
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 2)
     os.close(quiet)
+    found: list[Captured] = []
     try:
         request = RunRequest.model_validate_json(request_json)
         file = Path(path) if path else None
         folder = Path(root) if root else None
-        outcome = _phase(request, sink, phase, file, folder)
+        if phase == "capture":
+            from compiler.pipeline import capture
+
+            outcome = capture(request, sink, path=file, root=folder, found=found.append)
+        else:
+            from compiler.native import native
+
+            outcome = native(request, sink, path=file, root=folder, captured=captured)
     except Exception as fault:  # noqa: BLE001 - a fault of ours must end the phase with a word, too
         outcome = Failed(cause=message("run.internal"), error=f"{type(fault).__name__}: {fault}")
-    sink.done(outcome)
-
-
-def _phase(
-    request: RunRequest, sink: PipeSink, phase: Phase, path: Path | None, root: Path | None
-) -> Finished | Failed:
-    if phase == "capture":
-        from compiler.pipeline import capture
-
-        return capture(request, sink, path=path, root=root)
-    from compiler.native import native
-
-    return native(request, sink, path=path, root=root)
+    sink.done(outcome, found[-1] if found else None)
 
 
 def main() -> None:
-    phase, path, root = (*sys.argv[1:4], "", "", "")[:3]
+    phase, path, root, captured = (*sys.argv[1:5], "", "", "", "")[:4]
     if phase not in ("capture", "native"):
-        raise SystemExit("usage: python -m compiler.child capture|native [PATH] [ROOT] < request")
-    run_child(sys.stdin.buffer.read(), _FRAMES_FD, "capture" if phase == "capture" else "native", path, root)
+        raise SystemExit("usage: python -m compiler.child capture|native [PATH] [ROOT] [CAPTURED] < request")
+    known = Captured.model_validate_json(captured) if captured else None
+    run_child(sys.stdin.buffer.read(), _FRAMES_FD, "capture" if phase == "capture" else "native", path, root, known)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
+from compiler.ir.memory import SavedForBackward
 from compiler.text import Frozen, Message
 
 VERSION = 1
+MOST_DIGESTS = 500
 
 
 class StageName(StrEnum):
@@ -278,11 +280,21 @@ class ArtifactFrame(Frozen):
     ref: ArtifactRef
 
 
+class Captured(Frozen):
+    """What the capture phase found, for the native one to be held against: a digest of each graph's generated code, in the
+    order of generation (null when there are too many), and what is kept for the backward."""
+
+    digests: Annotated[tuple[Annotated[str, Field(max_length=64)], ...], Field(max_length=MOST_DIGESTS)] | None = None
+    saved: SavedForBackward | None = None
+
+
 class DoneFrame(Frozen):
-    """The child's last frame: how its phase ended. Its absence means that the process died."""
+    """The child's last frame: how its phase ended. Its absence means that the process died. `captured` is handed to the
+    native phase."""
 
     frame: Literal["done"] = "done"
     outcome: Annotated[Finished | Failed, Field(discriminator="type")]
+    captured: Captured | None = None
 
 
 Frame = Annotated[EventFrame | ArtifactFrame | DoneFrame, Field(discriminator="frame")]

@@ -12,7 +12,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,18 @@ import numpy as np
 import torch
 
 from compiler.errors import SnippetError
-from compiler.events import Failed, Finished, Mode, RunRequest, StageFailed, StageName, StageSkipped, StageStarted
+from compiler.events import (
+    Captured,
+    Failed,
+    Finished,
+    Mode,
+    RunRequest,
+    StageFailed,
+    StageName,
+    StageSkipped,
+    StageStarted,
+)
 from compiler.ir.execution import KernelTime, Timing
-from compiler.ir.memory import SavedForBackward
 from compiler.session import SNIPPET_FILE, Session, Sink
 from compiler.snippet import (
     CALL_SEED,
@@ -49,15 +57,6 @@ from compiler.torch_compat.compiles import current_compile, tracking
 from compiler.torch_compat.wrapper import Built, built_wrappers
 
 
-@dataclass(frozen=True)
-class Captured:
-    """What the capture phase found, to hold the native one against: digests of its generated code (`code_digest`), and
-    what was saved for the backward."""
-
-    digests: tuple[str, ...]
-    saved: SavedForBackward | None = None
-
-
 def native(
     request: RunRequest,
     sink: Sink,
@@ -68,8 +67,8 @@ def native(
 ) -> Finished | Failed:
     """Compile, run, time and compare a request's snippet: the stages execute, memory (measured) and cache.
 
-    `path` and `root` as for `compiler.pipeline.capture`. What the snippet prints is not told again. Returns how the phase
-    ended; never raises for the snippet's faults."""
+    `path` and `root` as for `compiler.pipeline.capture`, and `captured` is what that one found. What the snippet prints is not
+    told again. Returns how the phase ended; never raises for the snippet's faults."""
     scratch = Path(tempfile.mkdtemp(prefix="aotscope-native-"))
     try:
         if path is None:
@@ -96,7 +95,7 @@ def _run(
         eager = load(snippet)
         mode = resolve_mode(eager, request.options.mode)
         with settings.applied(eager.config):
-            return _Native(session, _Declared(snippet, eager, mode), captured).run()
+            return _Native(session, _Declared(snippet, eager, request.options.mode, mode), captured).run()
 
 
 @contextmanager
@@ -130,13 +129,14 @@ class _Form:
 
 
 class _Declared(_Form):
-    def __init__(self, snippet: Snippet, eager: Loaded, mode: Mode) -> None:
+    def __init__(self, snippet: Snippet, eager: Loaded, asked: Mode, resolved: Mode) -> None:
         self._snippet = snippet
-        self._mode = mode
+        self._asked = asked
+        self._resolved = resolved
         self._loaded_eager = eager
         self._loaded: Loaded | None = None
         self.declared_random = eager.rng
-        self.eager = subject_of(eager, mode)
+        self.eager = subject_of(eager, resolved)
 
     def run_eager(self) -> Outcome:
         return self._run(self._loaded_eager, self._loaded_eager.model)
@@ -145,7 +145,7 @@ class _Declared(_Form):
         if self._loaded is None:
             _seed_others()
             self._loaded = load(self._snippet)
-            self.compiled = subject_of(self._loaded, self._mode)
+            self.compiled = subject_of(self._loaded, self._resolved)
         self.function = torch.compile(self._loaded.model, **self._loaded.compile_kwargs)
         return self._run(self._loaded, self.function)
 
@@ -160,7 +160,7 @@ class _Declared(_Form):
             if loaded.scenario is not None:
                 value = run_scenario(loaded, function)
             else:
-                calls = run_calls(loaded, function, self._mode, keep=True)
+                calls = run_calls(loaded, function, self._asked, keep=True)  # resolved, auto would add a no_grad
         except (Exception, SystemExit) as raised:  # noqa: BLE001 - the user's model: told as its outcome
             error = raised
         after = _generator_state()
@@ -273,6 +273,8 @@ class _Native:
             same_generator=draws_as_eager(),
             printed=form.printed,
         )
+        # Before the timing, which may compile more.
+        differ = execute.graphs_differ(built, self._captured.digests if self._captured else None)
         timed, kernels, why_not_timed = self._time(eager, built)
         execute.tell(
             self._session,
@@ -282,7 +284,7 @@ class _Native:
             why_not_timed=why_not_timed,
             kernels=kernels,
             spent=spent,
-            differ=execute.graphs_differ(built, self._captured.digests if self._captured else None),
+            differ=differ,
         )
 
     def _time(self, eager: Outcome, built: list[Built]) -> tuple[Timing | None, list[KernelTime], Message | None]:

@@ -18,7 +18,9 @@ import torch
 from compiler import stages
 from compiler.errors import SnippetError
 from compiler.events import (
+    MOST_DIGESTS,
     ArtifactFrame,
+    Captured,
     EventFrame,
     Failed,
     Finding,
@@ -47,6 +49,7 @@ from compiler.snippet import (
     user_line,
     user_traceback,
 )
+from compiler.stages import aot_steps
 from compiler.stages import source as source_stage
 from compiler.stages.memory import dry_run
 from compiler.summary import summarise
@@ -54,6 +57,7 @@ from compiler.text import Message, message
 from compiler.torch_compat import settings
 from compiler.torch_compat.compiles import Attempt, current_compile, failed_attempt, tracking
 from compiler.torch_compat.interpreter import interpreted
+from compiler.torch_compat.wrapper import code_digest
 
 Place = tuple[str | None, StageName]
 
@@ -112,20 +116,28 @@ class Progress:
 
 
 def capture(
-    request: RunRequest, sink: Sink, *, path: Path | None = None, root: Path | None = None
+    request: RunRequest,
+    sink: Sink,
+    *,
+    path: Path | None = None,
+    root: Path | None = None,
+    found: Callable[[Captured], None] = lambda _: None,
 ) -> Finished | Failed:
     """Run a request's snippet and emit every stage up to generated code, what it prints, its findings and its summary.
 
     `path` is the user's own file, and `root` the folder whose files are the user's too (by default the file's own). Without
-    `path`, the text is written to `root` (by default a fresh folder) as `snippet.py`. Returns how the phase ended; a fault of
-    the snippet is never raised."""
+    `path`, the text is written to `root` (by default a fresh folder) as `snippet.py`. `found` is told what the native phase is to
+    be held against. Returns how the phase ended; a fault of the snippet is never raised."""
     if path is None:
         folder = root if root is not None else Path(tempfile.mkdtemp(prefix="aotscope-"))
         path, root = folder / SNIPPET_FILE, None
         path.write_text(request.source, encoding="utf-8")
     elif root is None:
         root = path.parent
-    return _Capture(request, Progress(sink), path, root).run()
+    captured = _Capture(request, Progress(sink), path, root)
+    outcome = captured.run()
+    found(captured.found())
+    return outcome
 
 
 class _Capture:
@@ -152,6 +164,11 @@ class _Capture:
         except SnippetError as fault:
             return self._failed(fault)
 
+    def found(self) -> Captured:
+        session = self._session
+        digests = tuple(code_digest(module.code) for module in session.modules)
+        return Captured(digests=digests if len(digests) <= MOST_DIGESTS else None, saved=session.saved)
+
     def _failed(self, fault: SnippetError) -> Failed:
         origin = fault.__cause__
         trace = user_traceback(origin, self._session.sources) if origin is not None else ""
@@ -174,6 +191,7 @@ class _Capture:
                 error = self._watched(lambda: _compile_and_run(loaded, options.mode))
                 if error is None:
                     self._dry_run(loaded, mode)
+                aot_steps.tell(session)
         except settings.UnknownSettingError as unknown:
             cause = message("snippet.unknown_setting", name=str(unknown))
             raise SnippetError(cause, snippet.lines.get("config")) from None
@@ -194,6 +212,7 @@ class _Capture:
             source_stage.STAGE.script_without_call(session, snippet)
         elif error is None:
             self._dry_run(None, Mode.AUTO)
+        aot_steps.tell(session)
         return self._ended(error)
 
     # --- running

@@ -25,6 +25,7 @@ from compiler.events import (
 )
 from compiler.ir.code import CodePayload
 from compiler.ir.graph import Graph, StackFrame
+from compiler.ir.memory import SavedForBackward
 from compiler.text import Frozen, message
 
 SNIPPET_FILE = "snippet.py"
@@ -108,9 +109,14 @@ class Session:
         self.codes: dict[tuple[str, str], CodePayload] = {}
         # What Inductor generated, in order; the memory stage runs it again (see torch_compat/interpreter.py).
         self.modules: list[Any] = []
+        # Compile → what AOTAutograd's last trace of it was given, to be traced again when the run is over
+        # (see stages/aot_steps.py).
+        self.traces: dict[str, Any] = {}
         # A script's first call of something that it compiled: callable, args, kwargs, and whether gradients were recorded.
         # The memory stage repeats it.
         self.first_call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], bool] | None = None
+        # What the memory stage found to be kept for the backward; the native phase is told.
+        self.saved: SavedForBackward | None = None
         self._sink = sink
         self._current_compile = current_compile
         self._sent: set[str] = set()

@@ -137,6 +137,7 @@ def _tell_dry(session: Session, subject: Subject, found: _Dry) -> None:
         # The partitioner's sizes are those of the call that was compiled, which was another one.
         saved = saved.model_copy(update={"partition_bytes": None, "partition_activation_bytes": None})
         notes.append(message("memory.other_sizes"))
+    session.saved = saved
     tell(session, {"dry_run": timeline.peak_bytes}, saved, subject, notes)
 
 

@@ -94,7 +94,7 @@ def _be_warden(configuration: Configuration, message: bytes, descriptors: list[i
                 _spawn(configuration, text, phase)
             else:
                 module = importlib.import_module(configuration.child)
-                module.run_child(text, EVENTS_FD, phase.phase, phase.path, phase.root)
+                module.run_child(text, EVENTS_FD, phase.phase, phase.path, phase.root, phase.captured)
 
         watch(request, configuration.scratch, (events, stdout, stderr), socket.socket(fileno=control), run)
     finally:
@@ -103,7 +103,8 @@ def _be_warden(configuration: Configuration, message: bytes, descriptors: list[i
 
 def _spawn(configuration: Configuration, text: str, phase: PhaseRequest) -> None:
     """The same in a fresh interpreter. Untested outside Linux."""
-    arguments = [phase.phase, phase.path or "", phase.root or ""]
+    captured = "" if phase.captured is None else phase.captured.model_dump_json()
+    arguments = [phase.phase, phase.path or "", phase.root or "", captured]
     done = subprocess.run(
         [sys.executable, "-P", "-m", configuration.child, *arguments],
         input=text.encode(),

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from compiler.events import Engine
+from compiler.events import Captured, Engine
 from compiler.text import Frozen
 
 Phase = Literal["capture", "native"]
@@ -22,7 +22,8 @@ class PhaseLimits(Frozen):
 class PhaseRequest(Frozen):
     """One phase to run. Five descriptors travel with it, in this order: the run's request as JSON (a file), the pipe of
     the events, stdout, stderr, and the warden's control socket. `path` and `root` are the user's own file and its folder
-    (command line); without them the child lives in its scratch."""
+    (command line); without them the child lives in its scratch. `captured` is what the capture phase found, for the native
+    one."""
 
     phase: Phase
     path: str | None = None
@@ -30,6 +31,7 @@ class PhaseRequest(Frozen):
     limits: PhaseLimits
 
 
+    captured: Captured | None = None
 class Configuration(Frozen):
     """How a fork server starts. `spawn` leaves torch to a fresh interpreter for each phase, where a fork is not safe."""
 

@@ -17,6 +17,7 @@ from compiler.events import (
     ArtifactRef,
     Body,
     Cancelled,
+    Captured,
     DoneFrame,
     Event,
     EventFrame,
@@ -116,6 +117,7 @@ class Supervisor:
         # Stages that started and did not end, in order, and those that ended in any way.
         self._open: dict[tuple[str | None, StageName], None] = {}
         self._resolved: set[StageName] = set()
+        self._captured: Captured | None = None
 
     def run(self) -> Terminal:
         """Do it all; returns the terminal event's body. Raises what the recorder raises (the children are ended)."""
@@ -215,6 +217,7 @@ class Supervisor:
                 limits=limits,
             ),
         )
+                captured=self._captured,
         self._say(PhaseStarted(phase=phase))
         settings = self._settings
         reader = FrameReader(
@@ -240,6 +243,7 @@ class Supervisor:
                                 outcome = frame.outcome
                             elif isinstance(frame, ArtifactFrame):
                                 assert payload is not None
+                                self._captured = frame.captured
                                 self._keep(frame.ref, payload)
                             else:
                                 self._hear(frame)

@@ -1,8 +1,9 @@
 """Snippets through both phases, each phase in a fork of one warmed parent, as a worker does it.
 
-`python -m tests.compiler.phases_run OUT JOBS`: JOBS is a JSON list of {"name", "phase", "source" or "file", "options"}, with
-phase one of capture, native, native_without_compiler. OUT becomes one JSON object: name → {"outcome", "events", "artifacts"}, an
-artifact being its event with its payload decoded.
+`python -m tests.compiler.phases_run OUT JOBS`: JOBS is a JSON list of {"name", "phase", "source" or "file", "options",
+"captured"}, with phase one of capture, native, native_without_compiler; "captured" is what the native phase is held against, or
+the name of an earlier job whose findings are. OUT becomes one JSON object: name → {"outcome", "events", "artifacts", "captured"}, an artifact
+being its event with its payload decoded.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from compiler.events import ArtifactFrame, EventFrame, RunRequest
+from compiler.events import ArtifactFrame, Captured, EventFrame, RunRequest
 
 ROOT = Path(__file__).parents[2]
 MODELS = ROOT / "tests" / "corpus" / "models"
@@ -66,9 +67,18 @@ def perform(job: dict[str, Any]) -> dict[str, Any]:
     root = Path(tempfile.mkdtemp(prefix="aotscope-test-"))
     if job["phase"] == "native_without_compiler":
         inductor_config.cpp.cxx = (None, "/nowhere/g++")
-    phase = capture if job["phase"] == "capture" else native
-    outcome = phase(request, sink, root=root)
-    return {"outcome": outcome.model_dump(mode="json"), "events": sink.events, "artifacts": sink.artifacts}
+    found: list[Captured] = []
+    if job["phase"] == "capture":
+        outcome = capture(request, sink, root=root, found=found.append)
+    else:
+        known = Captured.model_validate(job["captured"]) if job.get("captured") else None
+        outcome = native(request, sink, root=root, captured=known)
+    return {
+        "outcome": outcome.model_dump(mode="json"),
+        "events": sink.events,
+        "artifacts": sink.artifacts,
+        "captured": found[0].model_dump(mode="json") if found else None,
+    }
 
 
 def main() -> None:
@@ -78,6 +88,8 @@ def main() -> None:
     warm.warm_up()
     results: dict[str, Any] = {}
     for job in json.loads(Path(todo).read_text(encoding="utf-8")):
+        if isinstance(job.get("captured"), str):
+            job["captured"] = results[job["captured"]]["captured"]
         with tempfile.NamedTemporaryFile() as file:
             child = os.fork()
             if child == 0:

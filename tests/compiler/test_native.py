@@ -57,8 +57,9 @@ LONG = (
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     jobs = [
-        {"name": "mlp", "phase": "native", "file": str(MODELS / "mlp.py")},
-        {"name": "wrong", "phase": "native", "source": WRONG},
+        {"name": "captured", "phase": "capture", "file": str(MODELS / "mlp.py")},
+        {"name": "mlp", "phase": "native", "file": str(MODELS / "mlp.py"), "captured": "captured"},
+        {"name": "wrong", "phase": "native", "source": WRONG, "captured": {"digests": ["0" * 16]}},
         {"name": "raises", "phase": "native", "source": RAISES},
         {"name": "no_compiler", "phase": "native_without_compiler", "file": str(MODELS / "mlp.py")},
         {"name": "until", "phase": "native", "source": RAISES, "options": {"until": "codegen"}},
@@ -79,6 +80,11 @@ def test_every_stage_runs_in_order(runs: dict[str, Any]) -> None:
     assert endings(runs["mlp"]) == [
         (stage, end) for stage in ("execute", "memory", "cache") for end in ("stage_started", "stage_finished")
     ]
+
+
+def test_the_graphs_are_those_that_were_captured(runs: dict[str, Any]) -> None:
+    assert len(runs["captured"]["captured"]["digests"]) == 2
+    assert payloads(runs["mlp"])["execution"]["graphs_differ"] is None
 
 
 def test_mlp_agrees_and_is_timed_by_kernel(runs: dict[str, Any]) -> None:
@@ -120,7 +126,13 @@ def test_the_dry_runs_peak_is_the_measured_one(runs: dict[str, Any]) -> None:
     found = payloads(runs["mlp"])
     assert found["memory"]["peaks"] == {"eager": 35_616, "dry_run": 35_360, "compiled": 35_360}
     saved = found["memory"]["saved"]
-    assert (saved["kept_storages_bytes"], saved["eager_storages_bytes"]) == (16_384, 16_384)
+    assert saved == {
+        "partition_bytes": 36_864,
+        "partition_activation_bytes": 16_384,
+        "kept_tensor_bytes": 36_864,
+        "kept_storages_bytes": 16_384,
+        "eager_storages_bytes": 16_384,
+    }
 
 
 def test_blocks_have_the_line_of_the_snippet_forward_and_backward(runs: dict[str, Any]) -> None:
@@ -163,7 +175,11 @@ def test_a_wrong_script_is_found_by_its_output_and_its_print(runs: dict[str, Any
     assert by_name["line 1"].agrees is True
     assert by_name["line 2"].agrees is None  # a number that is not close: it may have been a time
     assert by_name["line 3"].agrees is True
-    (said,) = [event for event in run["events"] if event.get("severity") == "error"]
+    (said, differ) = [event for event in run["events"] if event["type"] == "finding" and event["severity"] != "note"]
+    assert differ["message"] == {
+        "key": "execute.graphs_differ",
+        "params": {"captured": 1, "built": 2, "different": 2},
+    }
     assert said["message"]["key"] == "execute.diverges"
     assert said["message"]["params"]["name"] == "Odd #1 out"
     assert endings(run)[-1] == ("cache", "stage_finished")
@@ -196,7 +212,8 @@ def test_without_a_compiler_execute_and_cache_say_what_to_install(runs: dict[str
 
 
 def test_nothing_runs_when_only_earlier_stages_are_wanted(runs: dict[str, Any]) -> None:
-    assert runs["until"] == {"outcome": {"type": "finished", "error": None}, "events": [], "artifacts": []}
+    nothing = {"events": [], "artifacts": [], "captured": None}
+    assert runs["until"] == {"outcome": {"type": "finished", "error": None}, **nothing}
 
 
 @pytest.mark.long

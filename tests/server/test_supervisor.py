@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -265,6 +266,17 @@ def test_the_native_phase_never_spoils_the_capture(
     kept = explore(NATIVE.format(native=native), Options(), run_seconds=limit)
     assert [event["cause"]["key"] for event in kept.flat() if event["type"] == "stage_failed"] == expected
     assert terminal(kept) == {"type": "finished", "error": None}
+
+
+def test_what_the_capture_phase_found_reaches_the_native_one(explore: Explore) -> None:
+    found = "Captured(digests=('0123456789abcdef',), saved={'partition_bytes': 7})"
+    kept = explore(
+        f"if phase == 'capture': done(Finished(), {found})\n"
+        "else: say(Printed(stream='stdout', text=captured.model_dump_json(exclude_none=True)))",
+        Options(),
+    )
+    (said,) = [event["text"] for event in kept.flat() if event["type"] == "printed"]
+    assert json.loads(said) == {"digests": ["0123456789abcdef"], "saved": {"partition_bytes": 7}}
 
 
 def test_until_spares_the_native_phase(explore: Explore) -> None:

@@ -12,6 +12,7 @@ from compiler.events import (
     ArtifactFrame,
     ArtifactMade,
     ArtifactRef,
+    Captured,
     DoneFrame,
     EventFrame,
     Finished,
@@ -25,7 +26,9 @@ from compiler.events import (
 from compiler.ir.code import CodePayload
 
 
-def run_child(request_json: str, pipe_fd: int, phase: str, path: str | None, root: str | None) -> None:
+def run_child(
+    request_json: str, pipe_fd: int, phase: str, path: str | None, root: str | None, captured: Captured | None
+) -> None:
     request = RunRequest.model_validate_json(request_json)
 
     def send(data: bytes) -> None:
@@ -51,18 +54,19 @@ def run_child(request_json: str, pipe_fd: int, phase: str, path: str | None, roo
         say(StageStarted(), name, compile)
         say(StageFinished(seconds=0.5, facts={"nodes": 3}), name, compile)
 
-    def done(outcome: Any) -> None:
-        frame(DoneFrame(outcome=outcome))
+    def done(outcome: Any, found: Captured | None = None) -> None:
+        frame(DoneFrame(outcome=outcome, captured=found))
 
     said: list[bool] = []
 
-    def end(outcome: Any) -> None:
+    def end(outcome: Any, found: Captured | None = None) -> None:
         said.append(True)
-        done(outcome)
+        done(outcome, found)
 
     scope = {
         "say": say, "artifact": artifact, "stage": stage, "done": end, "send": send, "phase": phase, "path": path,
         "root": root, "Printed": Printed, "Summary": Summary, "StageStarted": StageStarted, "Finished": Finished,
+        "captured": captured, "Captured": Captured,
     }  # fmt: skip
     exec(compile(request.source, path or "snippet.py", "exec"), scope)
     if not said:
