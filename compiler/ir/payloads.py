@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compiler.ir.aot import AotStepsPayload, LedgerPayload
 from compiler.ir.code import CodePayload
 from compiler.ir.dynamo import BreaksPayload, GuardsPayload, RecompilesPayload
 from compiler.ir.execution import CachePayload, ExecutionPayload
@@ -14,7 +15,9 @@ from compiler.ir.schedule import FusionPayload, KernelsPayload, SchedulePayload
 from compiler.ir.source import SourcePayload
 
 Payload = (
-    CodePayload
+    AotStepsPayload
+    | LedgerPayload
+    | CodePayload
     | BreaksPayload
     | GuardsPayload
     | RecompilesPayload
@@ -40,6 +43,8 @@ PAYLOADS: dict[str, type[Payload]] = {
     "breaks": BreaksPayload,
     "guards": GuardsPayload,
     "recompiles": RecompilesPayload,
+    "aot_steps": AotStepsPayload,
+    "ledger": LedgerPayload,
     "passes": PassesPayload,
     "partition": PartitionPayload,
     "schedule": SchedulePayload,

@@ -11,6 +11,7 @@ from compiler.ir.encode import encode
 from compiler.lift import lift_graph
 from compiler.linker import from_dynamo, graph_code
 from compiler.session import Session, slug
+from compiler.stages import aot_steps
 from compiler.torch_compat import fx as read
 from compiler.torch_compat.aot import Kind, around_trace, grad_fn_names
 from compiler.torch_compat.hooks import Lap, ours
@@ -42,7 +43,7 @@ class Joint:
                 _emit(session, compile_id, kind, result[0].graph, dict(grad_fns), seconds)
             return result
 
-        with around_trace(handle), grad_fn_names(grad_fns):
+        with around_trace(handle), grad_fn_names(grad_fns), aot_steps.keeping(session):
             yield
 
 

@@ -60,7 +60,7 @@ class Steps:
                     nodes_after=len(after.nodes),
                     added=list(delta.added),
                     removed=list(delta.removed),
-                    diff=_shortened(delta.text),
+                    diff=shortened(delta.text),
                     before=before,
                     after=self._hash,
                 )
@@ -95,7 +95,8 @@ class Steps:
         )
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
+    """A diff, cut where it is too long to be read."""
     lines = text.split("\n")
     if len(lines) <= _DIFF_LINES:
         return text
