@@ -44,6 +44,16 @@ describe("fold", () => {
     });
   });
 
+  test("a module of many calls is read by its source lines", () => {
+    const specs = Array.from({ length: 30 }, (_, i) => ({ name: `op_${i}`, inputs: i ? [`op_${i - 1}`] : [], line: 10 + Math.floor(i / 10), code: "y = f(x)" }));
+    const tree = buildTree(graph(specs));
+    expect(tree.root.children.map(({ label, forward }) => [label, forward.length])).toEqual([
+      ["10 y = f(x)", 10],
+      ["11 y = f(x)", 10],
+      ["12 y = f(x)", 10],
+    ]);
+  });
+
   test("parameters that the backward does not read are not drawn, unless asked for", () => {
     const model = graph([
       { name: "bias", op: "placeholder", module: "m", roles: "primal parameter" },

@@ -12,6 +12,8 @@ export interface Spec {
   readonly gradFn?: string;
   readonly roles?: string;
   readonly bytes?: number;
+  readonly line?: number;
+  readonly code?: string;
 }
 
 /** A graph payload from a few words a node, as the compiler would send it. */
@@ -22,6 +24,7 @@ export function payload(id: string, specs: readonly Spec[]): GraphPayload {
     return at >= 0 ? at : strings.push(text) - 1;
   };
   const place = new Map(specs.map((spec, i) => [spec.name, i]));
+  const stacks: GraphPayload["stacks"] = [];
   const columns = specs.map((spec) => ({
     name: word(spec.name),
     op: word(spec.op ?? "call_function"),
@@ -31,8 +34,8 @@ export function payload(id: string, specs: readonly Spec[]): GraphPayload {
     module: word(spec.module ?? ""),
     module_type: 0,
     call: 0,
-    line: 0,
-    stack: -1,
+    line: spec.line ?? 0,
+    stack: spec.code ? stacks.push([{ file: "snippet.py", line: spec.line ?? 0, function: "f", code: spec.code, user: true }]) - 1 : -1,
     seq_nr: spec.seq ?? -1,
     twin: spec.twin === undefined ? -1 : place.get(spec.twin)!,
     grad_fn: word(spec.gradFn ?? ""),
@@ -51,7 +54,7 @@ export function payload(id: string, specs: readonly Spec[]): GraphPayload {
       target.push(i);
     }
   });
-  return { format: "graph/1", id, strings, values: [], stacks: [], nodes, edges: { source, target } };
+  return { format: "graph/1", id, strings, values: [], stacks, nodes, edges: { source, target } };
 }
 
 export const graph = (specs: readonly Spec[], id = "0_0/joint/joint"): GraphModel => decodeGraph(payload(id, specs));

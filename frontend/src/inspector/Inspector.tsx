@@ -157,7 +157,7 @@ function decisionOn(entity: Entity): NodeDecision | null {
 }
 
 function Verdict({ decision }: { decision: NodeDecision }) {
-  const look = { saved: "", input: "", recomputed: "re", forward_only: "none" }[decision.verdict];
+  const look = { saved: "", input: "", recomputed: "re", forward_only: "none", backward_only: "none" }[decision.verdict];
   const sentence: Message = decision.sentence;
   return (
     <div class={`why ${look}`}>

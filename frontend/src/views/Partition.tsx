@@ -32,7 +32,7 @@ function Verdicts() {
   if (!partition) return <Empty>{t("loading")}</Empty>;
   const id = (node: string): string => `${slug(compile.value ?? "")}/joint_passes/joint/${node}`;
   const rows = partition.decisions;
-  const look = { saved: "save", recomputed: "re", input: "save", forward_only: "dim" } as const;
+  const look = { saved: "save", recomputed: "re", input: "save", forward_only: "dim", backward_only: "dim" } as const;
   return (
     <LongTable
       rows={rows}

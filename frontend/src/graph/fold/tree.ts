@@ -31,6 +31,8 @@ export interface Tree {
 }
 
 const OP_MIN = 3;
+/** A module with more calls of its own than this is read by the lines of its source, not by single operators. */
+const BY_LINE = 24;
 
 /** Weights and buffers crowd the picture; unless asked for, only those that the backward reads are drawn. */
 function hiddenParameters(graph: GraphModel): Set<number> {
@@ -124,8 +126,13 @@ function groupOperators(
   of: (Group | null)[],
   make: (key: string, label: string, kind: GroupKind, parent: Group) => Group,
 ): void {
-  const members = new Map<string, { parent: Group; again: boolean; nodes: number[]; forward: number }>();
+  const members = new Map<string, { parent: Group; again: boolean; line: number; nodes: number[]; forward: number }>();
   const total = new Map<Group, number>();
+  const calls = new Map<Group, number>();
+  graph.nodes.forEach((node, i) => {
+    const parent = of[i];
+    if (parent && !node.backward && node.op !== "placeholder") calls.set(parent, (calls.get(parent) ?? 0) + 1);
+  });
   graph.nodes.forEach((node, i) => {
     const parent = of[i];
     if (!parent) return;
@@ -133,19 +140,21 @@ function groupOperators(
     if (node.op === "placeholder" || node.op === "get_attr") return;
     const again = node.backward && node.roles.has("recomputed");
     const seq = again ? (graph.nodes[node.twin]?.seq ?? -1) : node.seq;
-    if (seq < 0 || (node.backward && !again && node.twin < 0)) return;
-    const key = `${parent.key}/${again ? "again" : "op"}:${seq}`;
-    const held = members.get(key) ?? { parent, again, nodes: [], forward: 0 };
+    if (node.backward && !again && node.twin < 0) return;
+    const line = (calls.get(parent) ?? 0) > BY_LINE ? (graph.nodes[node.twin]?.line ?? 0) || node.line : 0;
+    if (seq < 0 && line === 0) return;
+    const key = `${parent.key}/${again ? "again" : "op"}:${line > 0 ? `line ${line}` : seq}`;
+    const held = members.get(key) ?? { parent, again, line, nodes: [], forward: 0 };
     held.nodes.push(i);
     if (!node.backward) held.forward++;
     members.set(key, held);
   });
-  for (const [key, { parent, again, nodes, forward }] of members) {
-    const few = again ? nodes.length < 2 : forward < OP_MIN;
+  for (const [key, { parent, again, line, nodes, forward }] of members) {
+    const few = again || line > 0 ? nodes.length < 2 : forward < OP_MIN;
     const alone = !parent.children.some((child) => child.kind !== "again");
-    const most = !again && alone && nodes.length > 0.7 * (total.get(parent) ?? 0);
+    const most = !again && line === 0 && alone && nodes.length > 0.7 * (total.get(parent) ?? 0);
     if (few || most) continue;
-    const label = operatorName(graph, nodes);
+    const label = line > 0 ? lineName(graph, nodes, line) : operatorName(graph, nodes);
     const group = make(key, again ? `${label} again` : label, again ? "again" : "op", parent);
     for (const node of nodes) of[node] = group;
   }
@@ -160,6 +169,15 @@ function operatorName(graph: GraphModel, members: readonly number[]): string {
   }
   const last = members.findLast((i) => !graph.nodes[i]!.backward) ?? members[0]!;
   return graph.nodes[last]!.name;
+}
+
+/** A source line by its beginning. */
+function lineName(graph: GraphModel, members: readonly number[], line: number): string {
+  for (const i of members) {
+    const frame = graph.nodes[i]!.stack.findLast((one) => one.user && one.line === line);
+    if (frame?.code) return `${line} ${frame.code.length > 15 ? `${frame.code.slice(0, 14).trimEnd()}…` : frame.code}`;
+  }
+  return `${line}`;
 }
 
 function snake(name: string): string {

@@ -3,7 +3,7 @@ import type { GraphModel, GraphNode } from "../model/graph";
 import { placeRows, rankItems } from "./rows";
 
 export const NODE_H = 26;
-export const GUTTER = 260;
+export const GUTTER = 230;
 const PAD = 14;
 const HEAD = 22;
 const GAP_Y = 18;
