@@ -48,7 +48,9 @@ def serve(
 ) -> None:
     """Start the explorer and its worker."""
     from server.address import CannotServeError, open_socket
-    from server.sandbox import isolation
+    from server.sandbox.isolation import IsolationError
+    from server.sandbox.isolation.probe import choose, probe_apart
+    from server.sandbox.isolation.text import refusal, sentence
 
     settings = _settings(host=host, port=port, data=None if data is None else str(data))
     try:
@@ -58,7 +60,13 @@ def serve(
     name = f"[{settings.host}]" if ":" in settings.host else settings.host
     console = Console(stderr=True)
     console.print(Text.assemble("aotscope is on ", (f"http://{name}:{listener.getsockname()[1]}", "bold")))
-    console.print(Text(f"Isolation. {render(isolation())}", style="dim"))
+    if not no_worker:
+        found = probe_apart()
+        try:
+            chosen = choose(settings.isolation, found)
+        except IsolationError as fault:
+            raise _stop(render(refusal(settings.isolation, fault.step, fault.reason)), 1) from None
+        console.print(Text(f"Isolation. {render(sentence(chosen, found.landlock_abi))}", style="dim"))
     from server import serve as serving
 
     serving.serve(settings, listener, worker=not no_worker)

@@ -86,7 +86,7 @@ def run_file(file: Path, options: Options, settings: Settings, *, json: str | No
 def record_examples(files: Sequence[Path], folder: Path, settings: Settings) -> int:
     """Run examples as the server runs a pasted snippet, and write the recording of each that finishes; the worst exit code."""
     worst = 0
-    launcher = Launcher(settings.child, warm=True)
+    launcher = Launcher(settings.child, warm=True, isolation=settings.isolation)
     try:
         for file in files:
             progress = Progress(Console(stderr=True, highlight=False), printed=sys.stderr)

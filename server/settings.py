@@ -61,6 +61,11 @@ SETTINGS = (
     Setting("keep_alive_seconds", 15.0, "Silence after which a stream sends a comment."),
     Setting("heartbeat_seconds", 1.0, "How often a worker says that it lives."),
     Setting("dead_seconds", 10.0, "Silence after which a worker of another machine counts as dead."),
+    Setting("disk_bytes", 1 << 30, "What a run may write to its scratch."),
+    Setting("disk_entries", 50_000, "Files and folders of a run's scratch."),
+    Setting(
+        "isolation", "auto", "What keeps a run apart: namespaces, landlock, none, or auto, the strongest that works."
+    ),
     Setting("child", "compiler.child", "Module whose `run_child` a child runs. Tests put their own here."),
 )
 
@@ -93,6 +98,9 @@ class Settings:
     keep_alive_seconds: float
     heartbeat_seconds: float
     dead_seconds: float
+    disk_bytes: int
+    disk_entries: int
+    isolation: str
     child: str
 
     @property

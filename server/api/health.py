@@ -6,9 +6,10 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from compiler.text import Frozen, Message
+from compiler.text import Frozen, Message, message
 from server.context import Shared
-from server.sandbox import isolation
+from server.sandbox.isolation import Mode
+from server.sandbox.isolation.text import sentence
 from server.store.runs import QUEUED, RUNNING
 from server.versions import versions
 
@@ -18,7 +19,8 @@ router = APIRouter(tags=["service"])
 class Health(Frozen):
     """`state`: `ready` when a worker can start a run at once, `busy` when all are at work, `warming` while the first warms up,
     `broken` when none can start children (each worker's `error` says why), `no_worker` when none lives. Runs are accepted in
-    each of them, and wait."""
+    each of them, and wait. `isolation` is the weakest that is in force in a worker; each worker's own says what was
+    tried and why it does not work."""
 
     state: str
     workers: list[dict[str, Any]]
@@ -31,9 +33,19 @@ class Health(Frozen):
 
 
 _LIMITS = (
-    "capture_seconds", "run_seconds", "memory_bytes", "processes", "file_bytes", "output_bytes", "artifact_bytes",
+    "capture_seconds", "run_seconds", "memory_bytes", "processes", "file_bytes", "disk_bytes", "disk_entries",
+    "output_bytes", "artifact_bytes",
     "artifacts_bytes", "events", "queue", "body_bytes",
 )  # fmt: skip
+
+
+def _isolation(workers: list[dict[str, Any]]) -> Message:
+    said = [worker["isolation"] for worker in workers if worker["isolation"]]
+    if not said:
+        return message("isolation.unknown")
+    order = list(Mode)
+    weakest = max(said, key=lambda one: order.index(Mode(one["mode"])))
+    return sentence(Mode(weakest["mode"]), weakest["landlock_abi"])
 
 
 @router.get("/api/v1/health")
@@ -50,6 +62,6 @@ def health(shared: Shared) -> Health:
         running=shared.runs.count(RUNNING),
         torch=torch,
         aotscope=versions()["aotscope"],
-        isolation=isolation(),
+        isolation=_isolation(workers),
         limits={name: getattr(shared.settings, name) for name in _LIMITS},
     )

@@ -19,6 +19,8 @@ def exit_cause(verdict: Verdict, limits: PhaseLimits) -> Message:
             return message("server.limit_memory", mib=limits.memory_bytes // _MIB)
         case "processes":
             return message("server.limit_processes", limit=limits.processes)
+        case "disk":
+            return message("isolation.limit_disk", mib=limits.disk_bytes // _MIB, entries=limits.disk_entries)
         case "orphaned":
             return message("server.fork_server_died")
     if verdict.exit >= 0:

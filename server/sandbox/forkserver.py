@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import gc
 import importlib
+import itertools
 import os
 import shutil
 import signal
@@ -19,13 +20,16 @@ import time
 from pathlib import Path
 
 from compiler.events import Engine
+from server.sandbox.isolation import Mode, needed
+from server.sandbox.isolation.probe import FIRST_USER, choose, probe
 from server.sandbox.limits import EVENTS_FD
 from server.sandbox.processes import LINUX, adopt_orphans, descendants, end_tree
-from server.sandbox.protocol import Configuration, PhaseRequest, Ready
-from server.sandbox.warden import watch
+from server.sandbox.protocol import Configuration, Isolation, PhaseRequest, Ready
+from server.sandbox.warden import Walls, watch
 
 DESCRIPTORS = 5
 _MESSAGE_BYTES = 1 << 16
+_USERS = 5000
 
 
 def _warm(configuration: Configuration) -> Ready:
@@ -43,7 +47,33 @@ def _warm(configuration: Configuration) -> Ready:
         gc.collect()
         gc.freeze()
     threads = len(os.listdir("/proc/self/task")) if LINUX else 1
-    return Ready(engine=engine, threads=threads, seconds=round(time.monotonic() - began, 3))
+    return Ready(
+        engine=engine, isolation=_isolation(configuration), threads=threads, seconds=round(time.monotonic() - began, 3)
+    )
+
+
+def _isolation(configuration: Configuration) -> Isolation:
+    """Try out what works here. Raises IsolationError when the mode that was asked for does not."""
+    if configuration.isolation == Mode.NONE:
+        return Isolation(mode=Mode.NONE)
+    found = probe(*(() if configuration.spawn else _own_folders(configuration)))
+    mode = choose(configuration.isolation, found)
+    if found.root and mode is Mode.LANDLOCK:
+        # Its children are other users, each with a scratch of its own in here.
+        os.chmod(configuration.scratch, 0o711)
+    return Isolation(
+        mode=mode,
+        landlock_abi=found.landlock_abi,
+        kernel=found.kernel,
+        namespaces=found.namespaces.said,
+        landlock=found.landlock.said,
+    )
+
+
+def _own_folders(configuration: Configuration) -> tuple[str, ...]:
+    """Our own code that a child runs: the compiler's, and that of the child's module. Nothing of the server's."""
+    modules = (sys.modules[Engine.__module__.partition(".")[0]], sys.modules[configuration.child])
+    return tuple(str(Path(module.__file__).parent) for module in modules if module.__file__)
 
 
 def _end_with_owner(control: socket.socket, on: bool) -> None:
@@ -60,8 +90,12 @@ def _request(descriptor: int) -> str:
         return file.read().decode()
 
 
-def serve(control: socket.socket, configuration: Configuration) -> None:
+def serve(control: socket.socket, configuration: Configuration, mode: Mode) -> None:
     """Answer requests until the owner closes its end."""
+    readable = () if mode is Mode.NONE else needed(*_own_folders(configuration))
+    users = itertools.cycle(
+        range(FIRST_USER, FIRST_USER + _USERS) if mode is not Mode.NONE and os.geteuid() == 0 else [None]
+    )
     adopt_orphans()
     wardens: set[int] = set()
     while True:
@@ -73,30 +107,32 @@ def serve(control: socket.socket, configuration: Configuration) -> None:
         if not message:
             return
         _reap(wardens)
+        # A user for each: what is alive of one cannot touch another.
+        walls = Walls(mode, readable, next(users))
         pid = os.fork()
         if pid == 0:
             control.close()
-            _be_warden(configuration, message, descriptors)
+            _be_warden(configuration, walls, message, descriptors)
         wardens.add(pid)
         for descriptor in descriptors:
             os.close(descriptor)
         control.sendall(b"+")
 
 
-def _be_warden(configuration: Configuration, message: bytes, descriptors: list[int]) -> None:
+def _be_warden(configuration: Configuration, walls: Walls, message: bytes, descriptors: list[int]) -> None:
     try:
         request = PhaseRequest.model_validate_json(message)
         request_file, events, stdout, stderr, control = descriptors
         text = _request(request_file)
 
-        def run(phase: PhaseRequest, scratch: Path) -> None:
+        def run(phase: PhaseRequest) -> None:
             if configuration.spawn:
                 _spawn(configuration, text, phase)
             else:
                 module = importlib.import_module(configuration.child)
                 module.run_child(text, EVENTS_FD, phase.phase, phase.path, phase.root, phase.captured)
 
-        watch(request, configuration.scratch, (events, stdout, stderr), socket.socket(fileno=control), run)
+        watch(request, walls, configuration.scratch, (events, stdout, stderr), socket.socket(fileno=control), run)
     finally:
         os._exit(1)
 
@@ -147,7 +183,7 @@ def main() -> None:
     _end_with_owner(control, False)
     control.sendall(ready.model_dump_json().encode() + b"\n")
     control.settimeout(0.5)
-    serve(control, configuration)
+    serve(control, configuration, Mode.NONE if ready.isolation is None else ready.isolation.mode)
     end_tree(os.getpid())
     shutil.rmtree(configuration.scratch, ignore_errors=True)
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from compiler.events import Engine, RunRequest
 from compiler.text import Message, message
+from server.sandbox.isolation import Mode
 from server.sandbox.limits import parent_environment
-from server.sandbox.protocol import Configuration, PhaseRequest, Ready
+from server.sandbox.protocol import Configuration, Isolation, PhaseRequest, Ready
 
 _START_SECONDS = 600.0
 
@@ -50,8 +51,9 @@ class Child:
 class Launcher:
     """One fork server, started at the first need (or by `ready`), and again when it has died. Safe for several threads."""
 
-    def __init__(self, child: str, *, warm: bool, own: bool = False) -> None:
-        """`own`: the snippet is the user's own, and sees the user's whole environment."""
+    def __init__(self, child: str, *, warm: bool, own: bool = False, isolation: str = "none") -> None:
+        """`own`: the snippet is the user's own, and sees the user's whole environment. `isolation`: as in the settings."""
+        self._isolation = isolation
         self._child = child
         self._warm = warm
         self._own = own
@@ -69,6 +71,11 @@ class Launcher:
         """Wait until children can be forked. Raises ForkServerError."""
         with self._lock:
             return self._start().engine
+
+    @property
+    def isolation(self) -> Isolation | None:
+        """What is in force, once children can be forked."""
+        return None if self._ready is None else self._ready.isolation
 
     def start(self, request: RunRequest, phase: PhaseRequest) -> Child:
         """A child for a phase. Raises ForkServerError."""
@@ -105,7 +112,11 @@ class Launcher:
         ours, theirs = socket.socketpair()
         self._scratch = tempfile.mkdtemp(prefix="aotscope-children-")
         configuration = Configuration(
-            child=self._child, warm=self._warm, spawn=sys.platform == "darwin", scratch=self._scratch
+            child=self._child,
+            warm=self._warm,
+            spawn=sys.platform == "darwin",
+            scratch=self._scratch,
+            isolation=self._isolation,
         )
         self._process = subprocess.Popen(
             # -P: a file of the current folder that is called as one of our modules, or torch's, is not taken for it.
@@ -120,7 +131,7 @@ class Launcher:
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=2,
-            env=parent_environment(whole=self._own),
+            env=parent_environment(whole=self._own, apart=self._isolation != Mode.NONE),
             # A Ctrl-C at the terminal is ours to handle.
             start_new_session=True,
         )

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
 
+from server.sandbox.isolation import Mode, Policy, isolate
 from server.sandbox.processes import LINUX, die_with_parent, tasks_of_user
 from server.sandbox.protocol import PhaseRequest
 
@@ -24,11 +25,16 @@ _ONE_THREAD = {
 }
 
 
-def parent_environment(whole: bool) -> dict[str, str]:
-    """The fork server's environment: nothing that a snippet should not read, unless the snippet is the user's own."""
+# Torch keeps precompiled headers in a folder that all runs would write to, outside every scratch.
+_APART = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
+
+
+def parent_environment(whole: bool, apart: bool = False) -> dict[str, str]:
+    """The fork server's environment: nothing that a snippet should not read, unless the snippet is the user's own.
+    `apart`: its children are isolated."""
     kept = dict(os.environ) if whole else {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     # One thread: a pool of OpenMP threads does not survive a fork, and its child would hang.
-    return kept | _ONE_THREAD
+    return kept | _ONE_THREAD | (_APART if apart else {})
 
 
 def _environment(scratch: Path, own: bool) -> Mapping[str, str]:
@@ -57,17 +63,18 @@ def _stream(descriptor: int) -> TextIO:
     return open(descriptor, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
-def confine(request: PhaseRequest, scratch: Path, parent: int, events: int, stdout: int, stderr: int) -> None:
-    """Make this process the child of one phase: its own session, its pipes and no other descriptor, its scratch, its limits.
-    The events' pipe becomes `EVENTS_FD`."""
+def confine(request: PhaseRequest, policy: Policy, parent: int, events: int, stdout: int, stderr: int) -> None:
+    """Make this process the child of one phase: its own session, its pipes and no other descriptor, its scratch, its limits,
+    and the isolation that the policy says. The events' pipe becomes `EVENTS_FD`.
+
+    Raises IsolationError, and then the snippet must not run."""
+    scratch = Path(policy.scratch)
     os.setsid()
-    die_with_parent(parent)
     os.dup2(stdout, 1)
     os.dup2(stderr, 2)
     os.dup2(events, EVENTS_FD)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
-    os.closerange(EVENTS_FD + 1, 65536)
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
         signal.signal(name, signal.SIG_DFL)
     os.environ.update(_environment(scratch, own=request.root is not None))
@@ -75,6 +82,11 @@ def confine(request: PhaseRequest, scratch: Path, parent: int, events: int, stdo
     os.chdir(request.root or scratch)
     # The parent's streams may be of a file, and hold what a pipe has not.
     sys.stdout, sys.stderr = _stream(1), _stream(2)
+    if policy.mode is not Mode.NONE:
+        isolate(policy)
+        return
+    die_with_parent(parent)
+    os.closerange(EVENTS_FD + 1, 65536)
     limits = request.limits
     _limit("RLIMIT_CORE", 0)
     _limit("RLIMIT_FSIZE", limits.file_bytes)

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from compiler.events import Captured, Engine
 from compiler.text import Frozen
+from server.sandbox.isolation import Mode
 
 Phase = Literal["capture", "native"]
 
@@ -17,6 +18,8 @@ class PhaseLimits(Frozen):
     memory_bytes: int
     processes: int
     file_bytes: int
+    disk_bytes: int
+    disk_entries: int
 
 
 class PhaseRequest(Frozen):
@@ -28,10 +31,10 @@ class PhaseRequest(Frozen):
     phase: Phase
     path: str | None = None
     root: str | None = None
+    captured: Captured | None = None
     limits: PhaseLimits
 
 
-    captured: Captured | None = None
 class Configuration(Frozen):
     """How a fork server starts. `spawn` leaves torch to a fresh interpreter for each phase, where a fork is not safe."""
 
@@ -39,12 +42,24 @@ class Configuration(Frozen):
     warm: bool
     spawn: bool = False
     scratch: str
+    isolation: str = "none"
+
+
+class Isolation(Frozen):
+    """What is in force, and what came of each trial: empty when that mode works, else the step that failed and why."""
+
+    mode: Mode
+    landlock_abi: int = 0
+    kernel: str = ""
+    namespaces: str = ""
+    landlock: str = ""
 
 
 class Ready(Frozen):
     """The fork server's first message. `threads` must be 1, else no fork of it is safe."""
 
     engine: Engine | None = None
+    isolation: Isolation | None = None
     threads: int = 1
     seconds: float = Field(ge=0, description="Spent on imports and warm-up.")
     error: str = ""
@@ -54,7 +69,7 @@ class Verdict(Frozen):
     """The warden's last message. `exit` is the child's exit code, or minus the signal that ended it. `reason` says why the warden
     ended it, null when it ended by itself."""
 
-    reason: Literal["wall", "memory", "processes", "stopped", "orphaned"] | None = None
+    reason: Literal["wall", "memory", "processes", "disk", "stopped", "orphaned"] | None = None
     exit: int
     peak_bytes: int = 0
     cpu_seconds: float = 0.0

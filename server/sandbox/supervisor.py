@@ -204,6 +204,8 @@ class Supervisor:
             memory_bytes=settings.memory_bytes,
             processes=settings.processes,
             file_bytes=settings.file_bytes,
+            disk_bytes=settings.disk_bytes,
+            disk_entries=settings.disk_entries,
         )
 
     def _phase(self, phase: Phase, limits: PhaseLimits) -> _Ending:
@@ -215,9 +217,9 @@ class Supervisor:
                 path=None if script is None else script.path,
                 root=None if script is None else script.root,
                 limits=limits,
+                captured=self._captured,
             ),
         )
-                captured=self._captured,
         self._say(PhaseStarted(phase=phase))
         settings = self._settings
         reader = FrameReader(
@@ -241,9 +243,9 @@ class Supervisor:
                                 raise ContractError(message("server.frame_after_done"))
                             if isinstance(frame, DoneFrame):
                                 outcome = frame.outcome
+                                self._captured = frame.captured
                             elif isinstance(frame, ArtifactFrame):
                                 assert payload is not None
-                                self._captured = frame.captured
                                 self._keep(frame.ref, payload)
                             else:
                                 self._hear(frame)

@@ -54,7 +54,7 @@ class Agent:
         self._settings = settings
         self._runs = Runs(settings.url)
         self._artifacts = Artifacts(settings.folder / "artifacts")
-        self._launcher = Launcher(settings.child, warm=True)
+        self._launcher = Launcher(settings.child, warm=True, isolation=settings.isolation)
         self._executors = Executors(self._runs.engine, settings.dead_seconds)
         self._stopping = threading.Event()
         self._engine: Engine | None = None
@@ -107,6 +107,7 @@ class Agent:
             "pid": os.getpid(),
             "running": self._busy,
             "concurrency": self._settings.concurrency,
+            "isolation": None if self._launcher.isolation is None else self._launcher.isolation.model_dump(mode="json"),
             "engine": None if self._engine is None else self._engine.model_dump(mode="json"),
         }
 

@@ -26,7 +26,7 @@ SETTINGS = load({}, capture_seconds=60.0, memory_bytes=3 << 30, processes=24)
 
 @pytest.fixture(scope="module")
 def launcher() -> Iterator[Launcher]:
-    one = Launcher("compiler.child", warm=True)
+    one = Launcher("compiler.child", warm=True, isolation="auto")
     one.ready()
     yield one
     one.close()

@@ -12,6 +12,8 @@ import orjson
 import pytest
 
 from compiler.events import load_event
+from server.sandbox.isolation.probe import probe_apart
+from server.sandbox.isolation.text import sentence
 from tests.server.conftest import Service, check_log
 
 RICH = """
@@ -264,11 +266,13 @@ def test_health(service: Service) -> None:
     # A worker says how it is once a second.
     service.until(lambda: service.client.get("/api/v1/health").json()["state"] == "ready")
     health = service.client.get("/api/v1/health").json()
+    found = probe_apart()
     assert (health["state"], health["torch"], health["isolation"]) == (
         "ready",
         "0-fake",
-        {"key": "server.isolation_none", "params": {}},
+        sentence(found.best, found.landlock_abi).model_dump(mode="json"),
     )
+    assert health["workers"][0]["isolation"]["mode"] == found.best
     assert health["limits"]["capture_seconds"] == 120.0
     assert health["workers"][0]["concurrency"] == 2
 

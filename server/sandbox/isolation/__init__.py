@@ -10,6 +10,7 @@ Standard library only, and one direction: `policy` and `reading` say what; `name
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import socket
@@ -24,7 +25,9 @@ from server.sandbox.isolation.policy import Cache, IsolationError, Mode, Policy
 from server.sandbox.isolation.reading import DEVICES, PROC_FILES, SYSTEM_FILES, needed
 from server.sandbox.isolation.rlimits import Limits
 
-__all__ = ["Cache", "IsolationError", "Limits", "Mode", "Policy", "enclose", "isolate", "needed"]
+__all__ = ["Cache", "IsolationError", "Limits", "Mode", "Policy", "enclose", "exit_code", "isolate", "needed"]
+
+_HIGH = 64
 
 
 @contextmanager
@@ -45,7 +48,17 @@ def enclose(policy: Policy) -> Policy:
     with _step("enclose"):
         if policy.mode is Mode.NAMESPACES:
             namespaces.enclose()
-        return replace(policy, warden=os.pidfd_open(os.getpid()))
+        # Above the low numbers, which a child rearranges.
+        watched = os.pidfd_open(os.getpid())
+        high = fcntl.fcntl(watched, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+        os.close(watched)
+        return replace(policy, warden=high)
+
+
+def exit_code(policy: Policy, status: int) -> int:
+    """What a wait status says of an isolated child: its exit code, or minus the signal that ended it."""
+    code = os.waitstatus_to_exitcode(status)
+    return -code if policy.mode is Mode.NAMESPACES and code in namespaces.FATAL else code
 
 
 def isolate(policy: Policy) -> None:

@@ -3,7 +3,9 @@ file system in memory that holds what it may read, read-only, and its scratch.""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 from collections.abc import Iterator
 
 from server.sandbox.isolation import syscalls
@@ -15,6 +17,9 @@ _INNER_ID = 1000
 _ROOT_BYTES = 4 << 20
 _READ_ONLY = syscalls.ATTR_RDONLY | syscalls.ATTR_NOSUID | syscalls.ATTR_NODEV
 _QUIET = syscalls.MS_NOSUID | syscalls.MS_NODEV
+
+# Signals whose default is to end a process, and which process 1 of a namespace ignores instead.
+FATAL = (signal.SIGABRT, signal.SIGALRM, signal.SIGTERM, signal.SIGXCPU)
 
 
 def enclose() -> None:
@@ -67,6 +72,21 @@ def enter(policy: Policy) -> None:
     syscalls.restrict_mount("/", _READ_ONLY)
     os.chdir(policy.scratch)
     syscalls.set_hostname("sandbox")
+    _end_by_signals()
+
+
+def _end_by_signals() -> None:
+    """Let process 1 end by the signals that end any other: an abort would else go on, and end as a segmentation fault.
+
+    The handler is libc's _exit, which gets the signal's number and makes it the exit code (`FATAL` are told from it).
+    Children have their default back."""
+    libc = ctypes.CDLL(None)
+    libc.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
+    libc.signal.restype = ctypes.c_void_p
+    handler = ctypes.cast(libc._exit, ctypes.c_void_p)
+    for number in FATAL:
+        libc.signal(number, handler)
+    os.register_at_fork(after_in_child=lambda: [signal.signal(number, signal.SIG_DFL) for number in FATAL])
 
 
 def _outermost(paths: tuple[str, ...]) -> Iterator[str]:

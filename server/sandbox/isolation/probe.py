@@ -26,6 +26,11 @@ class Trial:
     step: str = ""
     reason: str = ""
 
+    @property
+    def said(self) -> str:
+        """Why it does not work; empty when it does."""
+        return "" if self.works else f"{self.step}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class Probe:
@@ -49,6 +54,8 @@ def choose(wanted: str, found: Probe) -> Mode:
     work here."""
     if wanted == "auto":
         return found.best
+    if wanted not in list(Mode):
+        raise IsolationError("setting", f"it is none of auto, {', '.join(Mode)}")
     mode = Mode(wanted)
     trial = {Mode.NAMESPACES: found.namespaces, Mode.LANDLOCK: found.landlock}.get(mode)
     if trial is not None and not trial.works:
@@ -56,22 +63,27 @@ def choose(wanted: str, found: Probe) -> Mode:
     return mode
 
 
-def probe() -> Probe:
-    """Try every mode. Forks, so it is called by a process of one thread; others use `probe_apart`."""
+def probe(*more: str) -> Probe:
+    """Try every mode, with what `reading.needed` says and `more` to read. Forks, so it is called by a process of one
+    thread; others use `probe_apart`."""
     return Probe(
         system=sys.platform,
         kernel=platform.release(),
         root=hasattr(os, "geteuid") and os.geteuid() == 0,
         landlock_abi=landlock.abi() if sys.platform == "linux" else 0,
-        namespaces=_try(Mode.NAMESPACES),
-        landlock=_try(Mode.LANDLOCK),
+        namespaces=_try(Mode.NAMESPACES, more),
+        landlock=_try(Mode.LANDLOCK, more),
     )
 
 
 def probe_apart() -> Probe:
     """`probe` in a fresh interpreter, for a process that has threads. Raises OSError when that ends badly."""
     done = subprocess.run(
-        [sys.executable, "-m", "server.sandbox.isolation"], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-P", "-m", "server.sandbox.isolation"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     if done.returncode:
         raise OSError(f"the probe ended with {done.returncode}: {done.stderr.strip()[-500:]}")
@@ -80,7 +92,7 @@ def probe_apart() -> Probe:
     return Probe(**found | trials)
 
 
-def _try(mode: Mode) -> Trial:
+def _try(mode: Mode, more: tuple[str, ...]) -> Trial:
     if sys.platform != "linux":
         return Trial(mode, False, "start", f"no isolation on {sys.platform}")
     ours, theirs = os.pipe()
@@ -88,7 +100,7 @@ def _try(mode: Mode) -> Trial:
         warden = os.fork()
         if not warden:
             os.close(ours)
-            _be_warden(mode, os.path.realpath(scratch), theirs)
+            _be_warden(mode, os.path.realpath(scratch), theirs, more)
         os.close(theirs)
         with os.fdopen(ours, "rb") as pipe:
             said = pipe.read().decode(errors="replace")
@@ -97,7 +109,7 @@ def _try(mode: Mode) -> Trial:
     return Trial(mode, True) if step == "works" else Trial(mode, False, step or "ended", reason)
 
 
-def _be_warden(mode: Mode, scratch: str, result: int) -> None:
+def _be_warden(mode: Mode, scratch: str, result: int, more: tuple[str, ...]) -> None:
     """Never returns."""
     try:
         user = FIRST_USER if os.geteuid() == 0 else None
@@ -105,7 +117,7 @@ def _be_warden(mode: Mode, scratch: str, result: int) -> None:
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)
-        policy = enclose(Policy(mode, scratch, needed(), user, keep=(0, 1, 2, _RESULT)))
+        policy = enclose(Policy(mode, scratch, needed(*more), user, keep=(0, 1, 2, _RESULT)))
         child = os.fork()
         if not child:
             isolate(policy)
