@@ -666,6 +666,7 @@ export interface MutatedInput {
  * graph that writes an input's last value back, null when there is none. `line` is the snippet's.
  */
 export interface Mutation {
+  backward: boolean;
   copy_node: string | null;
   functional: NodeOp[];
   line: number | null;
