@@ -4,7 +4,7 @@ import { t } from "../messages";
 import { seconds } from "../messages/format";
 import { graphsOf, payload, place, ready, show } from "../state/store";
 import { chosenGraph, GraphStage, type Tab } from "./GraphStage";
-import { Empty, GraphPick, stepKeys } from "./parts";
+import { Diff, Empty, GraphPick, stepKeys } from "./parts";
 
 /** Passes over a graph: what each changed, as a diff; the graph afterwards beside it. */
 export function Passes({ stage }: { stage: StageName }) {
@@ -86,17 +86,5 @@ function summary({ steps, unchanged }: PassesPayload): string {
 
 function Step({ step }: { step: PassesPayload["steps"][number] }) {
   if (!step.diff) return <Empty>{step.changed ? t("passes.no_diff") : t("passes.unchanged", { name: step.name })}</Empty>;
-  return (
-    <div class="diff" tabIndex={0} aria-label={t("passes.diff", { name: step.name })}>
-      {step.diff.split("\n").map((line, i) => {
-        if (line.startsWith("---") || line.startsWith("+++")) return null;
-        const kind = line.startsWith("@@") ? "at" : line.startsWith("+") ? "add" : line.startsWith("-") ? "del" : "";
-        return (
-          <div key={i} class={kind}>
-            {line || " "}
-          </div>
-        );
-      })}
-    </div>
-  );
+  return <Diff text={step.diff} label={t("passes.diff", { name: step.name })} />;
 }

@@ -9,7 +9,7 @@ import { Codegen } from "./Codegen";
 import { Dynamo } from "./Dynamo";
 import { Execute } from "./Execute";
 import { Fusion } from "./Fusion";
-import { GraphStage } from "./GraphStage";
+import { Joint } from "./Joint";
 import { Memory } from "./Memory";
 import { Partition } from "./Partition";
 import { Passes } from "./Passes";
@@ -27,7 +27,7 @@ function View({ name }: { name: StageName }) {
     case "post_grad":
       return <Passes stage={name} />;
     case "joint":
-      return <GraphStage stage="joint" />;
+      return <Joint />;
     case "partition":
       return <Partition />;
     case "schedule":

@@ -88,6 +88,23 @@ export function LongTable<T>({
   );
 }
 
+/** A unified diff, its lines marked. */
+export function Diff({ text, label }: { text: string; label: string }) {
+  return (
+    <div class="diff" tabIndex={0} aria-label={label}>
+      {text.split("\n").map((line, i) => {
+        if (line.startsWith("---") || line.startsWith("+++")) return null;
+        const kind = line.startsWith("@@") ? "at" : line.startsWith("+") ? "add" : line.startsWith("-") ? "del" : "";
+        return (
+          <div key={i} class={kind}>
+            {line || " "}
+          </div>
+        );
+      })}
+    </div>
+  );
+}
+
 /** Up and down in a list of choices, by keyboard; Home and End too. */
 export function stepKeys(event: KeyboardEvent, at: number, count: number, go: (to: number) => void): void {
   const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: count - 1 }[event.key];
