@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from server import errors
-from server.api import artifacts, events, examples, health, runs
+from server.api import artifacts, events, examples, health, pictures, plain, runs
 from server.context import Context
 from server.engine import Queue, migrate
 from server.examples import import_recordings
@@ -52,7 +52,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_exception_handler(RequestValidationError, errors.on_invalid)
     app.add_exception_handler(HTTPException, errors.on_http)
     app.add_exception_handler(Exception, errors.on_fault)
-    for module in (runs, events, artifacts, examples, health):
+    for module in (runs, events, artifacts, pictures, examples, health, plain):
         app.include_router(module.router)
     app.mount("/static", StaticFiles(directory=STATIC, check_dir=False), name="static")
     _add_pages(app)

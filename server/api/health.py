@@ -8,6 +8,7 @@ from fastapi import APIRouter
 
 from compiler.text import Frozen, Message, message
 from server.context import Shared
+from server.pictures.dot import dot_installed
 from server.sandbox.isolation import Mode
 from server.sandbox.isolation.text import sentence
 from server.store.runs import QUEUED, RUNNING
@@ -20,7 +21,7 @@ class Health(Frozen):
     """`state`: `ready` when a worker can start a run at once, `busy` when all are at work, `warming` while the first warms up,
     `broken` when none can start children (each worker's `error` says why), `no_worker` when none lives. Runs are accepted in
     each of them, and wait. `isolation` is the weakest that is in force in a worker; each worker's own says what was
-    tried and why it does not work."""
+    tried and why it does not work. `dot`: whether Graphviz lays out the pictures of graphs; `pictures` is that in a sentence."""
 
     state: str
     workers: list[dict[str, Any]]
@@ -29,6 +30,8 @@ class Health(Frozen):
     torch: str
     aotscope: str
     isolation: Message
+    dot: bool
+    pictures: Message
     limits: dict[str, int | float]
 
 
@@ -55,6 +58,7 @@ def health(shared: Shared) -> Health:
     states = {worker["state"] for worker in workers}
     state = next((name for name in ("ready", "busy", "warming", "broken") if name in states), "no_worker")
     torch = next((worker["engine"]["torch"] for worker in workers if worker["engine"]), versions()["torch"])
+    dot = dot_installed()
     return Health(
         state=state,
         workers=workers,
@@ -63,5 +67,7 @@ def health(shared: Shared) -> Health:
         torch=torch,
         aotscope=versions()["aotscope"],
         isolation=_isolation(workers),
+        dot=dot,
+        pictures=message("plain.dot_present") if dot else message("plain.dot_absent"),
         limits={name: getattr(shared.settings, name) for name in _LIMITS},
     )
