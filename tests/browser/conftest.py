@@ -72,7 +72,7 @@ def _await_ready(base: str, process: subprocess.Popen[bytes], log: Path) -> None
         if process.poll() is not None:
             pytest.fail(f"the service ended: {log.read_text()}")
         try:
-            if httpx.get(f"{base}/api/v1/health").json()["state"] == "ready":
+            if httpx.get(f"{base}/api/v1/health").json().get("state") == "ready":
                 return
         except httpx.TransportError:
             pass  # Not listening yet.
