@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -25,7 +25,7 @@ Other = Annotated[
 ]
 Language = Annotated[Literal["en", "zh"], Query(description="Language of the legend.")]
 
-_REFUSALS: dict[int | str, dict[str, object]] = {
+_REFUSALS: dict[int | str, dict[str, Any]] = {
     304: {"description": "The client has it already."},
     404: {"model": ErrorBody},
     409: {"model": ErrorBody, "description": "The artifact is not a graph."},
@@ -35,7 +35,7 @@ _REFUSALS: dict[int | str, dict[str, object]] = {
 @router.get(
     "/api/v1/runs/{id}/artifacts/{hash}/picture.svg",
     response_class=Response,
-    responses={200: {"content": {"image/svg+xml": {}}}} | _REFUSALS,
+    responses=_REFUSALS | {200: {"content": {"image/svg+xml": {}}}},
 )
 def picture(
     id: str, hash: Hash, request: Request, shared: Shared, backward: Other = None, lang: Language = "en"
@@ -47,7 +47,7 @@ def picture(
 @router.get(
     "/api/v1/runs/{id}/artifacts/{hash}/graph.dot",
     response_class=Response,
-    responses={200: {"content": {"text/vnd.graphviz": {}}}} | _REFUSALS,
+    responses=_REFUSALS | {200: {"content": {"text/vnd.graphviz": {}}}},
 )
 def dot(
     id: str, hash: Hash, request: Request, shared: Shared, backward: Other = None, lang: Language = "en"

@@ -17,6 +17,14 @@ _SECONDS = 5.0
 _POINTS = 72.0
 # Limits without which network simplex takes minutes for some graphs of a few hundred nodes.
 _LIMITS = {"splines": "line", "nslimit": "0.5", "nslimit1": "0.5", "mclimit": "0.2"}
+_LOOK = {
+    "rankdir": "TB",
+    "nodesep": "0.2",
+    "ranksep": "0.35",
+    "labelloc": "t",
+    "fontname": "sans-serif",
+    "fontsize": "11",
+}
 
 
 def dot_installed() -> bool:
@@ -27,23 +35,8 @@ def dot_text(view: View, language: str = "en") -> str:
     """The view in Graphviz's language, with the page's colours and a legend."""
     digraph = graphviz.Digraph(
         name=graphviz.nohtml(view.id),
-        graph_attr=_LIMITS
-        | {
-            "rankdir": "TB",
-            "nodesep": "0.2",
-            "ranksep": "0.35",
-            "label": _legend(view, language),
-            "labelloc": "t",
-            "fontname": "sans-serif",
-            "fontsize": "11",
-        },
-        node_attr={
-            "shape": "box",
-            "style": "filled,rounded",
-            "fontname": "monospace",
-            "fontsize": "10",
-            "height": "0.3",
-        },
+        graph_attr=_LIMITS | _LOOK | {"label": _legend(view, language)},
+        node_attr={"shape": "box", "style": "filled,rounded", "fontname": "monospace", "fontsize": "10"},
         edge_attr={"arrowsize": "0.5"},
     )
     for i, box in enumerate(view.boxes):

@@ -32,7 +32,7 @@ def layered(sizes: Sizes, edges: Edges) -> Layout:
         near = above if sweep % 2 == 0 else below
         for row in rows if sweep % 2 == 0 else reversed(rows):
             wanted = {box: _mean([x[other] for other in near[box]], x[box]) for box in row}
-            row.sort(key=lambda box: (wanted[box], box))  # noqa: B023 - used at once
+            row.sort(key=lambda box: (wanted[box], box))
             _pack(row, sizes, x, wanted)
     left = min(x[box] - sizes[box][0] / 2 for box in range(len(sizes)))
     places: list[Place] = [Place(0, 0, 0, 0)] * len(sizes)

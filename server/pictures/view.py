@@ -21,8 +21,8 @@ _STRENGTH: dict[WireKind, int] = {"crossing": 0, "forward": 1, "backward": 1, "r
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A node, or `count` nodes of a module, `again` of them recomputed. `detail` is the operator and shape of a single node. `edge` marks what has no
-    computation in it: inputs and the output. `hover` is all that is known of the node, a fact a line."""
+    """A node, or `count` nodes of a module, `again` of them recomputed. `detail` is the operator and shape of a single node.
+    `edge` marks what has no computation in it: inputs and the output. `hover` is all that is known of the node, a fact a line."""
 
     name: str
     detail: str
@@ -141,8 +141,10 @@ def _path(node: Node) -> list[str]:
 
 def _runs(graph: Graph, kinds: Sequence[BoxKind], depth: int) -> list[int]:
     """Nodes that follow each other in the same module, cut at `depth`. Runs of a topological order read only earlier runs, so
-    the folded graph has no cycle. A parameter belongs to the first run that reads it."""
+    the folded graph has no cycle. Inputs read nothing: those of a module are one group wherever they stand. A parameter
+    belongs to the first run that reads it."""
     groups = [-1] * len(graph.nodes)
+    inputs: dict[tuple[str, ...], int] = {}
     held: dict[str, int] = {}
     last: tuple[object, ...] | None = None
     count = 0
@@ -150,7 +152,15 @@ def _runs(graph: Graph, kinds: Sequence[BoxKind], depth: int) -> list[int]:
         if node.op == "placeholder" and not {"parameter", "buffer"}.isdisjoint(node.roles):
             held[node.name] = i
             continue
-        key = (kinds[i] == "forward", tuple(_path(node)[:depth]), node.op == "placeholder", node.op == "output")
+        path = tuple(_path(node)[:depth])
+        if node.op == "placeholder":
+            # The user's own inputs and the gradients of the outputs stay apart.
+            place = (node.name,) if {"input", "tangent"} & set(node.roles) else ("", *path)
+            if place not in inputs:
+                inputs[place], count, last = count, count + 1, None
+            groups[i] = inputs[place]
+            continue
+        key = (kinds[i] == "forward", path, node.op == "output")
         if key != last:
             last, count = key, count + 1
         groups[i] = count - 1
@@ -165,15 +175,16 @@ def _runs(graph: Graph, kinds: Sequence[BoxKind], depth: int) -> list[int]:
 def _box(members: Sequence[Node], kinds: list[BoxKind]) -> Box:
     first = members[0]
     if len(members) > 1:
-        computing = [i for i, node in enumerate(members) if node.op not in ("placeholder", "get_attr")]
+        # What a group computes says what it is, not the parameters that it holds.
+        shown = [i for i, node in enumerate(members) if node.op != "placeholder"] or range(len(members))
         return Box(
-            name=_common([_path(members[i]) for i in computing or range(len(members))]),
+            name=_common([_path(members[i]) for i in shown]),
             detail="",
-            kind=next((kind for kind in kinds if kind != "recomputed"), "recomputed"),
+            kind=next((kinds[i] for i in shown if kinds[i] != "recomputed"), "recomputed"),
             count=len(members),
             again=kinds.count("recomputed"),
-            edge=not computing,
-            saved=any("saved" in node.roles for node in members),
+            edge=all(node.op == "placeholder" for node in members),
+            saved=any("saved" in members[i].roles and kinds[i] == "forward" for i in shown),
             hover="\n".join(node.name for node in members[:40]) + ("\n…" if len(members) > 40 else ""),
         )
     value = value_text(first.value)
