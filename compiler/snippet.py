@@ -420,9 +420,11 @@ def run_script(
     before_call: BeforeCall | None = None,
     keep: bool = True,
 ) -> ScriptRun:
-    """Run the text as `__main__`, seeded; with `compile_identity`, every `torch.compile` in it gives back what it was given.
+    """Run the text as `__main__`, seeded; with `compile_identity`, every `torch.compile` in it gives back what it was given, and
+    with `backend` it compiles with that one.
 
     `before_call` is told of the first top-level call of something compiled. With `keep`, each call's outputs are copied (at most
+    backend: str | None = None,
     `compile_calls.KEPT_CALLS` of them). What the script raises goes through, but for `SystemExit(0)` and `SystemExit(None)`."""
     torch.manual_seed(LOAD_SEED)
     random.seed(LOAD_SEED)
@@ -431,7 +433,7 @@ def run_script(
     argv, main = sys.argv, sys.modules["__main__"]
     sys.argv = [str(snippet.file)]
     try:
-        with recording(recorder, identity=compile_identity), _search_path(snippet.file.parent):
+        with recording(recorder, identity=compile_identity, backend=backend), _search_path(snippet.file.parent):
             _execute(snippet, "__main__")
     except SystemExit as leave:
         if leave.code not in (None, 0):

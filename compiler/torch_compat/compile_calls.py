@@ -106,9 +106,16 @@ class _Identity:
         return self._recorder.wrap(fn, self._original, {})
 
 
+def with_backend(options: dict[str, Any], backend: str) -> dict[str, Any]:
+    """The options of a `torch.compile` for another backend, without those that only Inductor has."""
+    kept = {name: value for name, value in options.items() if name not in ("mode", "options")}
+    return kept | {"backend": backend}
+
+
 @contextlib.contextmanager
-def recording(recorder: Recorder, *, identity: bool) -> Iterator[None]:
-    """While it lasts, `torch.compile` (a call, a decorator, `nn.Module.compile`) records; with `identity` it does not compile.
+def recording(recorder: Recorder, *, identity: bool, backend: str | None = None) -> Iterator[None]:
+    """While it lasts, `torch.compile` (a call, a decorator, `nn.Module.compile`) records; with `identity` it does not compile,
+    with `backend` it takes that one.
 
     The twin of a compiled module is an OptimizedModule too, so that names in its state are the same in both."""
     compile_ = torch.compile
@@ -119,6 +126,8 @@ def recording(recorder: Recorder, *, identity: bool) -> Iterator[None]:
             model is None
         ):  # a decorator with options: torch applies `torch.compile` to what is decorated, and so comes back
             return compile_(None, **options)
+        if backend is not None:
+            options = with_backend(options, backend)
         recorder.compiled += 1
         if identity:
             if isinstance(model, torch.nn.Module):
