@@ -55,7 +55,7 @@ from compiler.stages.memory import dry_run
 from compiler.summary import summarise
 from compiler.text import Message, message
 from compiler.torch_compat import settings
-from compiler.torch_compat.compiles import Attempt, current_compile, failed_attempt, tracking
+from compiler.torch_compat.compiles import Attempt, current_compile, failed_attempt, specialised_line, tracking
 from compiler.torch_compat.interpreter import interpreted
 from compiler.torch_compat.wrapper import code_digest
 
@@ -322,4 +322,4 @@ def _stack_line(error: BaseException, session: Session) -> int | None:
     """The snippet's line that Dynamo was at, which the exception carries and its traceback does not."""
     frames = getattr(error, "real_stack", None) or getattr(error.__cause__, "real_stack", None) or ()
     lines = [frame.lineno for frame in frames if frame.filename == session.sources.main]
-    return lines[-1] if lines else None
+    return lines[-1] if lines else specialised_line(error)

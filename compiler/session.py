@@ -7,6 +7,7 @@ in the middle of a compile, look at what they are given, lift it into `compiler.
 from __future__ import annotations
 
 import hashlib
+import sysconfig
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -29,6 +30,7 @@ from compiler.ir.memory import SavedForBackward
 from compiler.text import Frozen, message
 
 SNIPPET_FILE = "snippet.py"
+_STANDARD_LIBRARY = sysconfig.get_path("stdlib") + "/"
 
 
 class Sink(Protocol):
@@ -80,7 +82,7 @@ class Sources:
             return self.files[file]
         if self.root and file.startswith(self.root):
             return file[len(self.root) :].lstrip("/")
-        return file.rsplit("site-packages/", 1)[-1]
+        return file.rsplit("site-packages/", 1)[-1].removeprefix(_STANDARD_LIBRARY)
 
     def is_user(self, file: str) -> bool:
         return file in self.files or bool(self.root and file.startswith(self.root))

@@ -28,6 +28,7 @@ from compiler.events import Mode, RunRequest
 from compiler.session import Sources
 from compiler.text import Message, message
 from compiler.torch_compat.compile_calls import BeforeCall, Recorder, ScriptCall, recording
+from compiler.torch_compat.compiles import is_generated
 
 LOAD_SEED = 0
 CALL_SEED = 1234
@@ -175,7 +176,10 @@ def user_line(error: BaseException, sources: Sources) -> int | None:
     """The innermost line of the snippet that an exception passed through. The line that a syntax error names, in the snippet."""
     if isinstance(error, SyntaxError) and error.filename == sources.main:
         return error.lineno
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == sources.main]
+    steps = [step for step in traceback.walk_tb(error.__traceback__) if step[0].f_code.co_filename == sources.main]
+    # What Dynamo generates has one line only: the function's first.
+    written = [line for frame, line in steps if not is_generated(frame.f_code)]
+    lines = written or [line for _, line in steps]
     return lines[-1] if lines else None
 
 
@@ -419,12 +423,12 @@ def run_script(
     compile_identity: bool,
     before_call: BeforeCall | None = None,
     keep: bool = True,
+    backend: str | None = None,
 ) -> ScriptRun:
     """Run the text as `__main__`, seeded; with `compile_identity`, every `torch.compile` in it gives back what it was given, and
     with `backend` it compiles with that one.
 
     `before_call` is told of the first top-level call of something compiled. With `keep`, each call's outputs are copied (at most
-    backend: str | None = None,
     `compile_calls.KEPT_CALLS` of them). What the script raises goes through, but for `SystemExit(0)` and `SystemExit(None)`."""
     torch.manual_seed(LOAD_SEED)
     random.seed(LOAD_SEED)

@@ -11,6 +11,9 @@ from compiler.text import Frozen
 class GraphBreak(Frozen):
     """One cause, shown once; `count` says how often it struck.
 
+    `stack` begins at the user's first frame and ends where it broke, inside a library too: then `library` is that place, and
+    `line` the user's line that led there. `cause_type` is the break that came first, where this one is what torch made of it.
+
     kind: `break` (the graph was cut and compilation went on after it), `rest_of_function` (the rest of a function was
     given to eager), `whole_function` (the frame was skipped), `recompile_limit`, `backend_failure`, `skipped`."""
 
@@ -24,6 +27,9 @@ class GraphBreak(Frozen):
     hints: list[str] = []
     url: str = ""
     line: int | None = None
+    library: str = ""
+    cause_type: str = ""
+    cause_gb_id: str = ""
     function: str = ""
     stack: list[StackFrame] = []
     count: int = 1

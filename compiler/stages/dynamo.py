@@ -25,14 +25,17 @@ from compiler.ir.graph import Graph
 from compiler.lift import lift_graph
 from compiler.linker import Links, graph_code
 from compiler.session import Session, slug
+from compiler.stages.captured import noteworthy, own_hint, sentence
 from compiler.text import Frozen, Message, message
 from compiler.torch_compat import breaks, compiles, dynamo, logs
 from compiler.torch_compat.compiles import Attempt
 
 _KEPT_BREAKS = 500
-_RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
 _REASON = re.compile(r"\d+/\d+: ")
 _COMMENT = re.compile(r"\s+# .*$")
+_ADVICE = re.compile(r"\(HINT: (.*)\)")
+# Torch's hints that say nothing about the break itself.
+_NO_HELP = ("This graph break may have been caused by an earlier", "If it is a Python builtin, please file an issue")
 
 
 class _Watch:
@@ -44,8 +47,10 @@ class _Watch:
         self._reasons: set[str] = set()
         self._breaks: dict[tuple[object, ...], GraphBreak] = {}
         self._recompiles: list[Recompile] = []
+        self._last: Recompile | None = None  # of the latest recompile, the entry that was made last
         self._waiting: dict[str, list[Finding]] = {}
         self._told: set[tuple[str, str, int | None]] = set()
+        self._said: set[tuple[str, int | None]] = set()
 
     def guarded(self) -> contextlib.AbstractContextManager[None]:
         return self._session.watching(StageName.DYNAMO, self._session.compile)
@@ -95,6 +100,13 @@ class _Watch:
             return
         self._session.emit(StageSkipped(reason=said), stage=StageName.DYNAMO, compile=attempt.compile)
 
+    def _tell(self, said: Finding, compile: str | None) -> None:
+        """One cause is told once, however often it strikes."""
+        cause = (said.message.model_dump_json(), said.line)
+        if cause not in self._said:
+            self._said.add(cause)
+            self._session.emit(said, stage=StageName.DYNAMO, compile=compile)
+
     # --- what dynamo.Listener asks for
 
     def graph(self, attempt: Attempt, module: torch.fx.GraphModule, backend: Any) -> Callable[..., Any] | None:
@@ -105,6 +117,8 @@ class _Watch:
         graph = lift_graph(module.graph, id=f"{slug(id_)}/dynamo/dynamo", sources=session.sources)
         session.graphs[id_, StageName.DYNAMO, "dynamo"] = graph
         _emit(session, graph, id_)
+        for finding in noteworthy(module, graph, attempt.whole_graph):
+            self._tell(finding, id_)
         calls = sum(node.op.startswith("call") for node in graph.nodes)
         facts: dict[str, int | float | str | bool | None] = {
             "nodes": len(graph.nodes),
@@ -136,18 +150,44 @@ class _Watch:
             self._reasons.add(_COMMENT.sub("", _REASON.sub("", first, count=1).strip()))
         tally.unique_recompile_reasons = sorted(self._reasons)
         self._recompiles.extend(rows)
+        self._last = rows[0] if rows else None
         for row in rows:
             cause = (attempt.code.co_name, row.source or row.guard, row.line)
             if cause in self._told:
                 continue
             self._told.add(cause)
-            params: dict[str, str] = {"function": _function(attempt.code.co_name), "guard": row.guard}
+            params: dict[str, str] = {"function": breaks.own_name(attempt.code.co_name), "guard": row.guard}
             if row.source and row.old and row.old != row.new:
                 said = message("dynamo.recompile_values", source=row.source, old=row.old, new=row.new, **params)
             else:
                 said = message("dynamo.recompile", **params)
-            finding = Finding(severity=Severity.NOTE, message=said, line=row.line)
+            finding = Finding(severity=Severity.NOTE, message=said, line=row.line, hint=_torch_hint(row.text))
             self._waiting.setdefault(attempt.compile, []).append(finding)
+
+    def specialised(self, attempt: Attempt, found: dynamo.Specialisation) -> None:
+        if found.line is not None:
+            attempt.specialised = found.line
+        self._tell(
+            Finding(
+                severity=Severity.WARNING,
+                message=message("dynamo.specialised", source=found.source, value=found.value, code=found.code),
+                line=found.line,
+                hint=message("dynamo.specialised_hint"),
+            ),
+            attempt.compile,
+        )
+
+    def unguarded(self, found: dynamo.ChangedHooks) -> None:
+        owner, _, hooks = found.source.rpartition("._")
+        self._tell(
+            Finding(
+                severity=Severity.WARNING,
+                message=message("dynamo.hooks_added", owner=owner, hooks=hooks, count=found.count),
+                line=found.line,
+                hint=message("dynamo.hooks_added_hint"),
+            ),
+            found.compile,
+        )
 
     # --- breaks
 
@@ -156,7 +196,7 @@ class _Watch:
         if fallback:
             session.tally.eager_fallback.append(f"{fallback} {where}")
         # The cause, not the moment: the frames above differ between calls.
-        cause = (found.kind, found.gb_type, found.reason, found.function, found.line, where)
+        cause = (found.kind, found.gb_type, found.reason, found.context, found.function, found.line, where)
         known = self._breaks.get(cause)
         if known is not None:
             self._breaks[cause] = known.model_copy(update={"count": known.count + 1})
@@ -164,15 +204,16 @@ class _Watch:
         if len(self._breaks) >= _KEPT_BREAKS:
             return
         one = self._breaks[cause] = found.model_copy(update={"id": f"break/{len(self._breaks) + 1}"})
-        if one.kind == "skipped":
+        if one.kind == "skipped" and not one.context:
             return
+        hint = next((hint for hint in one.hints if not hint.startswith(_NO_HELP)), None)
         session.emit(
             Finding(
                 severity=Severity.WARNING,
-                message=_sentence(one),
+                message=sentence(one, self._last),
                 line=one.line,
                 entity=one.id,
-                hint=message("dynamo.hint", text=one.hints[0]) if one.hints else None,
+                hint=message("dynamo.hint", text=hint) if hint else own_hint(one),
             ),
             stage=StageName.DYNAMO,
             compile=session.compile,
@@ -201,23 +242,10 @@ def _emit(session: Session, graph: Graph, compile: str) -> None:
     session.artifact(links.payload(), kind="links", name="links", stage=StageName.DYNAMO, compile=compile)
 
 
-def _function(name: str) -> str:
-    """A function as its author calls it: what Dynamo resumes after a break is a part of it."""
-    resumed = _RESUMED.fullmatch(name)
-    return resumed[1] if resumed else name
-
-
-def _sentence(found: GraphBreak) -> Message:
-    params = {"function": _function(found.function), "what": found.gb_type or found.reason}
-    if found.kind == "rest_of_function":
-        return message("dynamo.rest_of_function", **params)
-    if found.kind == "whole_function":
-        return message("dynamo.whole_function", **params)
-    if found.kind == "recompile_limit":
-        return message("dynamo.recompile_limit", **params)
-    if found.kind == "backend_failure":
-        return message("dynamo.backend_failure", explanation=found.explanation, **params)
-    return message("dynamo.break", **params)
+def _torch_hint(text: str) -> Message | None:
+    """What torch advises beside the guard that failed."""
+    found = _ADVICE.search(text)
+    return message("dynamo.hint", text=found[1]) if found else None
 
 
 class _DynamoStage:

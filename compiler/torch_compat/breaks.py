@@ -8,15 +8,20 @@ and the counters miss some of each.
 from __future__ import annotations
 
 import contextlib
+import re
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 from torch._dynamo import convert_frame, exc
 from torch._dynamo import symbolic_convert as symbolic
 from torch._guards import TracingContext
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from compiler.ir.dynamo import GraphBreak
+from compiler.ir.graph import StackFrame
 from compiler.session import Sources
 from compiler.torch_compat.dynamo import Guarded, snippet_line, stack_frames
 
@@ -27,6 +32,10 @@ _REST = "Encountered graph break that we cannot resume from"
 _WHOLE = "Failed to handle graph break gracefully"
 _LIMIT = "Dynamo recompile limit exceeded"
 _BACKEND = "Backend compiler exception"
+_OURS = str(Path(__file__).parents[1])
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
+_MODE = "torch dispatch mode present"
+_MORE = re.compile(r"For more information about this error, see: (https://\S+)")
 # Why a frame was not compiled, where that says nothing of the user's model: told elsewhere, or not a model's frame.
 _SILENT = (
     "compilation failed with a custom frame execution strategy",
@@ -51,9 +60,11 @@ class _BreakWatch:
     def say(self, kind: Kind, error: BaseException, stack: Any, code: Any, fallback: str = "") -> None:
         """The place of a cause without a stack of the user's is the function that it struck."""
         text = str(getattr(error, "msg", None) or error)
-        fields: dict[str, Any] = next((known for said, known in reversed(self._fields) if said in text), {})
+        fields, first = self._made_of(text)
         gb_type = str(fields.get("gb_type") or getattr(error, "gb_type", None) or type(error).__name__)
-        frames = [frame for frame in stack_frames(stack or (), self._sources) if frame.user]
+        cause = str(first.get("gb_type", "")) if first is not fields else ""
+        whole = _from_user(stack_frames(stack or (), self._sources))
+        frames = [frame for frame in whole if frame.user]
         line = snippet_line(frames, self._sources)
         where = f"{frames[-1].file}:{frames[-1].line}" if frames else self._place(code)
         if line is None and not frames and code.co_filename == self._sources.main:
@@ -61,19 +72,30 @@ class _BreakWatch:
         found = GraphBreak(
             id="",
             kind=kind,
-            gb_id=exc._load_gb_type_to_gb_id_map().get(gb_type, ""),
+            gb_id=_gb_id(gb_type),
             gb_type=gb_type,
             reason=text.strip().split("\n", 1)[0],
             context=str(fields.get("context", "")),
             explanation=str(fields.get("explanation", "")),
-            hints=[str(hint) for hint in fields.get("hints", ())],
-            url=exc.get_gbid_documentation_link(gb_type) or "",
+            hints=_hints(text, fields, first),
+            url=exc.get_gbid_documentation_link(gb_type) or _link(text),
             line=line,
-            function=code.co_name,
-            stack=frames,
+            library=f"{whole[-1].file}:{whole[-1].line}" if whole and not whole[-1].user else "",
+            cause_type=cause,
+            cause_gb_id=_gb_id(cause),
+            function=frames[-1].function if frames and kind == "break" else code.co_name,
+            stack=whole,
             text=text,
         )
         self._said(found, where, fallback)
+
+    def _made_of(self, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The fields of the message that a text ends with, and of the one that it begins with: torch writes a break that it
+        met while it handled another one after that one."""
+        inside = [(text.index(said), fields) for said, fields in self._fields if said in text]
+        if not inside:
+            return {}, {}
+        return inside[-1][1], min(inside, key=lambda one: one[0])[1]
 
     def _place(self, code: Any) -> str:
         return f"{self._sources.shown(code.co_filename)}:{code.co_firstlineno}"
@@ -108,11 +130,13 @@ class _BreakWatch:
         if reason in _SILENT or not self._sources.is_user(code.co_filename):
             return
         own = code.co_filename == self._sources.main
+        modes = ", ".join(type(mode).__name__ for mode in _get_current_dispatch_mode_stack())
         self._said(
             GraphBreak(
                 id="",
                 kind="skipped",
                 reason=reason.strip().split("\n", 1)[0],
+                context=modes if _MODE in reason else "",
                 line=code.co_firstlineno if own else None,
                 function=code.co_name,
                 text=reason,
@@ -127,7 +151,50 @@ def _user_stack(error: Any) -> list[Any]:
     stack = getattr(error, "real_stack", None)
     if stack is None:
         stack = TracingContext.extract_stack()
-    return list(symbolic.collapse_resume_frames(symbolic.get_stack_above_dynamo() + stack))
+    return _collapsed([*symbolic.get_stack_above_dynamo(), *stack])
+
+
+def _collapsed(stack: list[Any]) -> list[Any]:
+    """What Dynamo resumes after a break is called by what came before it: one function, shown once, as it is named. Torch's own
+    `collapse_resume_frames` also takes a library's `forward` for the rest of the user's."""
+    frames: list[Any] = []
+    for frame in stack:
+        if frame.filename.startswith(_OURS):  # the hooks that torch's frames go through
+            continue
+        name = own_name(frame.name)
+        if name != frame.name and frames and frames[-1].name == name and frames[-1].filename == frame.filename:
+            frames.pop()
+        frames.append(traceback.FrameSummary(frame.filename, frame.lineno, name, line=frame.line))
+    return frames
+
+
+def own_name(name: str) -> str:
+    """A function as its author calls it: what Dynamo resumes after a break is a part of it."""
+    resumed = _RESUMED.fullmatch(name)
+    return resumed[1] if resumed else name
+
+
+def _from_user(stack: list[StackFrame]) -> list[StackFrame]:
+    """Without what is above the user's first frame; nothing of a stack without any."""
+    first = next((at for at, frame in enumerate(stack) if frame.user), len(stack))
+    return stack[first:]
+
+
+def _gb_id(gb_type: str) -> str:
+    return str(exc._load_gb_type_to_gb_id_map().get(gb_type, ""))
+
+
+def _hints(text: str, fields: dict[str, Any], first: dict[str, Any]) -> list[str]:
+    """Torch's own, those of the first cause before those of what came of it."""
+    found = [str(hint) for hint in (*first.get("hints", ()), *fields.get("hints", ()))]
+    if not fields:  # errors of sizes have no hints, but a line that is one
+        found = [line for line in text.splitlines() if line.startswith("consider ")]
+    return list(dict.fromkeys(found))
+
+
+def _link(text: str) -> str:
+    found = _MORE.search(text)
+    return found[1] if found else ""
 
 
 @contextlib.contextmanager

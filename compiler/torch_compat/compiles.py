@@ -13,6 +13,7 @@ from typing import Any
 from torch._dynamo import convert_frame
 from torch._dynamo.callback import CallbackArgs, CallbackTrigger, callback_handler
 from torch._guards import CompileContext
+from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
 
 @dataclass
@@ -20,12 +21,15 @@ class Attempt:
     """Dynamo's compile of one frame, while it lasts.
 
     `reasons` are torch's own texts of the cache entries that did not fit; `own` are the seconds that our hooks took in it,
-    `graphs` the graphs that it gave to its backend, and `compiled` those that came back."""
+    `graphs` the graphs that it gave to its backend, and `compiled` those that came back. `whole_graph` is whether the user
+    asked for one graph or nothing, `specialised` the line that turned a size into a constant last."""
 
     compile: str
     code: CodeType
     began: float
     reasons: list[str] = field(default_factory=list)
+    whole_graph: bool = False
+    specialised: int | None = None
     graphs: int = 0
     compiled: int = 0
     own: float = 0.0
@@ -72,6 +76,11 @@ def compile_name(compile_id: Any) -> str:
     return _names.of_id(compile_id)
 
 
+def is_generated(code: CodeType) -> bool:
+    """Whether this is what Dynamo made of a function: it bears the function's name and its first line, and no other."""
+    return code in convert_frame.output_codes
+
+
 def current_attempt() -> Attempt | None:
     """The innermost frame that Dynamo is at."""
     return _names.attempts[-1] if _names.attempts else None
@@ -80,6 +89,13 @@ def current_attempt() -> Attempt | None:
 def failed_attempt() -> Attempt | None:
     """The frame whose compile an exception left last."""
     return _names.failed
+
+
+def specialised_line(error: BaseException) -> int | None:
+    """The snippet's line that made a constant of a size that the user had marked, where this is what a compile failed of. Torch
+    says which size it is, and not always where."""
+    failed = failed_attempt()
+    return failed.specialised if failed is not None and isinstance(error, ConstraintViolationError) else None
 
 
 @contextlib.contextmanager

@@ -6,14 +6,20 @@ Every hook first lets torch do its work, then looks; what it sees it gives to a 
 from __future__ import annotations
 
 import contextlib
+import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import FrameType
 from typing import Any, Protocol
 
 import torch
 from torch._dynamo import convert_frame, exc, guards
 from torch._dynamo.eval_frame import innermost_backend
 from torch._dynamo.output_graph import OutputGraph
+from torch._guards import TracingContext
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from compiler.ir.dynamo import Guard, Recompile
 from compiler.ir.graph import StackFrame
@@ -22,6 +28,12 @@ from compiler.torch_compat.compiles import Attempt, compile_name, current_attemp
 from compiler.torch_compat.fx import tensor_value
 
 _TEXT_LIMIT = 80
+_HOOKS = "EMPTY_NN_MODULE_HOOKS_DICT"
+_GLOBAL = "GLOBAL_STATE changed: "
+_MISMATCH = re.compile(
+    r"(requires_grad|dtype|rank|size|stride|device|dispatch key set) mismatch(?: at index (\d+))?"
+    r"\. expected (?:requires_grad=)?(.*?)(?:, actual (.*))?$"
+)
 
 
 class Listener(Protocol):
@@ -34,6 +46,32 @@ class Listener(Protocol):
     def guards(self, compile: str, guards: list[Guard], leaf_guards: int, tree: str) -> None: ...
 
     def recompiled(self, attempt: Attempt, reasons: list[str], rows: list[Recompile]) -> None: ...
+
+    def specialised(self, attempt: Attempt, found: Specialisation) -> None: ...
+
+    def unguarded(self, found: ChangedHooks) -> None: ...
+
+
+@dataclass(frozen=True)
+class Specialisation:
+    """A size (or number) that was an expression in this compile and became a constant. `line` is the snippet's line that
+    made it one, `code` the text of the line, or of the library's under it."""
+
+    source: str
+    value: str
+    line: int | None
+    code: str
+
+
+@dataclass(frozen=True)
+class ChangedHooks:
+    """A module's dictionary of hooks that was empty when a compile read it, and is not any more, though no guard looks at it:
+    `source` is torch's expression of it, `line` the first line of the hook's function, where that is the snippet's."""
+
+    compile: str
+    source: str
+    count: int
+    line: int | None
 
 
 def stack_frames(stack: Iterable[Any], sources: Sources) -> list[StackFrame]:
@@ -81,6 +119,39 @@ def backend_name(backend: Any) -> str:
     return "inductor" if name == "compile_fx" else str(name)
 
 
+def items_captured(graph: torch.fx.Graph) -> list[str]:
+    """Nodes that take a number out of a tensor, in a graph where only the wish for one whole graph allows it."""
+    if convert_frame.config.capture_scalar_outputs:
+        return []
+    return [node.name for node in graph.nodes if node.op == "call_method" and node.target == "item"]
+
+
+@dataclass(frozen=True)
+class ReplacedInput:
+    """An input of a graph whose storage the graph replaces (`x.data = …`), at `node`: its shape as the graph records it, and
+    as it was when the function was called."""
+
+    node: str
+    source: str
+    recorded: str
+    called: str
+
+
+def replaced_inputs(graph: torch.fx.Graph) -> list[ReplacedInput]:
+    found = []
+    for node in graph.nodes:
+        given = node.args[0] if node.args else None
+        if getattr(node.target, "__name__", node.target) != "set_" or getattr(given, "op", None) != "placeholder":
+            continue
+        assert isinstance(given, torch.fx.Node)
+        recorded, argument = given.meta.get("example_value"), given.meta.get("grapharg")
+        called = getattr(argument, "example", None)
+        if isinstance(recorded, torch.Tensor) and isinstance(called, torch.Tensor) and recorded.shape != called.shape:
+            source = argument.source.name if argument.source is not None else given.name
+            found.append(ReplacedInput(node.name, source, str(list(recorded.shape)), str(list(called.shape))))
+    return found
+
+
 def is_leaf(line: str) -> bool:
     """Whether a line of a guard tree is a guard, and not one of the managers that hold them."""
     _, mark, rest = line.partition("+- ")
@@ -116,6 +187,8 @@ class _GuardWatch:
         self._sources = sources
         self._values: dict[str, dict[str, str]] = {}
         self._lines: dict[str, dict[str, list[StackFrame]]] = {}
+        self._states: dict[str, dict[str, str]] = {}
+        self._hooks: dict[str, tuple[str, Any]] = {}  # source → the compile that read it last, and the dictionary
         self._rows: list[Recompile] | None = None
 
     def built(self, manager: Any, scope: dict[str, Any], builder: Any) -> None:
@@ -133,6 +206,8 @@ class _GuardWatch:
             source = guard.name
             if source and source not in values:
                 values[source] = _value_of(builder, guard)
+            if guard.create_fn_name() == _HOOKS and guards.config.skip_nnmodule_hook_guards:
+                self._hooks[source] = (name, builder.get(guard))
             stack = stacks(guard.user_stack)
             if source and stack:
                 lines.setdefault(source, stack)
@@ -147,6 +222,7 @@ class _GuardWatch:
                 )
             )
         self._values[name] = values
+        self._states[name] = _global_state()
         self._lines[name] = lines
         tree = str(manager)
         self._listener.guards(name, found, sum(map(is_leaf, tree.splitlines())), tree)
@@ -174,18 +250,73 @@ class _GuardWatch:
         line = snippet_line(stack, self._sources)
         if line is None and source:
             line = snippet_line(self._lines.get(entry, {}).get(source, []), self._sources)
+        old = stored.get(source, "")
+        new = _evaluate(source, manager.global_scope, scope) if source else ""
+        mismatch = _MISMATCH.search(part)
+        if mismatch:
+            source, old, new = _mismatch(source, mismatch)
+        elif part.startswith(_GLOBAL):
+            source, old, new = _changed_state(part, self._states.get(entry, {}))
         self._rows.append(
             Recompile(
                 compile=current_compile() or "",
                 entry=entry,
                 guard=part.split("  #", 1)[0].strip(),
                 source=source,
-                old=stored.get(source, ""),
-                new=_evaluate(source, manager.global_scope, scope) if source else "",
-                line=line,
+                old=old,
+                new=new,
+                line=line if line is not None else _calling_line(self._sources),
                 text=reason,
             )
         )
+
+    def changed_hooks(self) -> list[ChangedHooks]:
+        """What was put into the hook dictionaries that a compile found empty, and that none was made for since."""
+        found = []
+        for source, (id_, hooks) in self._hooks.items():
+            if len(hooks):
+                code = getattr(next(iter(hooks.values())), "__code__", None)
+                line = code.co_firstlineno if code is not None and code.co_filename == self._sources.main else None
+                found.append(ChangedHooks(compile=id_, source=source, count=len(hooks), line=line))
+        return found
+
+
+def _mismatch(source: str, found: re.Match[str]) -> tuple[str, str, str]:
+    """What torch's text about a tensor says of its one property: (its expression, what it was, what it is)."""
+    what, index, old, new = found.groups()
+    if what == "requires_grad":
+        was = old == "1"
+        return f"{source}.requires_grad", str(was), str(not was)
+    name = {"rank": "dim()", "size": f"size()[{index}]", "stride": f"stride()[{index}]"}.get(
+        what, what.replace(" ", "_")
+    )
+    return f"{source}.{name}", old.strip(), (new or "").strip()
+
+
+def _global_state() -> dict[str, str]:
+    """What GLOBAL_STATE guards, by torch's names."""
+    return {
+        "grad_mode": str(torch.is_grad_enabled()),
+        "torch_function": str(torch._C._is_torch_function_enabled()),
+        "deterministic_algorithms": str(torch.are_deterministic_algorithms_enabled()),
+        "deterministic_algorithms_warn_only": str(torch.is_deterministic_algorithms_warn_only_enabled()),
+        "num_threads": str(torch.get_num_threads()),
+        "default_dtype": str(torch.get_default_dtype()),
+    }
+
+
+def _changed_state(part: str, stored: dict[str, str]) -> tuple[str, str, str]:
+    now = _global_state()
+    names = [name for name in part.removeprefix(_GLOBAL).split() if name in stored]
+    return ", ".join(names), ", ".join(stored[name] for name in names), ", ".join(now[name] for name in names)
+
+
+def _calling_line(sources: Sources) -> int | None:
+    """The line at which the snippet is now, that is, which made the call."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_filename != sources.main:
+        frame = frame.f_back
+    return None if frame is None else frame.f_lineno
 
 
 def _value_of(builder: Any, guard: Any) -> str:
@@ -216,6 +347,19 @@ def _failing_part(parts: list[str], global_scope: dict[str, Any], scope: dict[st
     return ""
 
 
+def _specialised(env: ShapeEnv, symbol: Any, value: str, sources: Sources) -> Iterator[Specialisation]:
+    """Sizes of inputs have a source; those that a graph makes itself have none."""
+    for source in env.var_to_sources.get(symbol, ()):
+        whole = env.specialization_stacks.get(source) or TracingContext.extract_stack()
+        stack = stack_frames(whole or (), sources)
+        yield Specialisation(
+            source=source.name,
+            value=value,
+            line=snippet_line(stack, sources),
+            code=stack[-1].code.strip() if stack else "",
+        )
+
+
 @contextlib.contextmanager
 def watching(listener: Listener, sources: Sources, guarded: Guarded) -> Iterator[None]:
     """While it lasts, `listener` is told of every graph that Dynamo gives to whichever backend, of guards, of recompiles.
@@ -226,12 +370,23 @@ def watching(listener: Listener, sources: Sources, guarded: Guarded) -> Iterator
     fail_reason = guards.get_guard_fail_reason_helper
     recompilation = convert_frame.get_and_maybe_log_recompilation_reasons
     testing_hook = guards.guard_manager_testing_hook_fn
+    set_replacement = ShapeEnv._set_replacement
+
+    def on_replacement(self: ShapeEnv, symbol: Any, target: Any, reason: str) -> None:
+        before = self.replacements.get(symbol)
+        set_replacement(self, symbol, target, reason)
+        attempt = current_attempt()
+        if attempt is not None and before != target and target.is_number and self.replacements.get(symbol) == target:
+            with guarded():
+                for found in _specialised(self, symbol, str(target), sources):
+                    listener.specialised(attempt, found)
 
     def on_graph(self: OutputGraph, gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Any:
         attempt = current_attempt()
         if attempt is None:
             return call_user_compiler(self, gm, example_inputs)
         attempt.graphs += 1
+        attempt.whole_graph = bool(self.root_tx is not None and self.root_tx.one_graph)
         instead: Callable[..., Any] | None = None
         with guarded():
             instead = listener.graph(attempt, gm, self.compiler_fn)
@@ -269,9 +424,14 @@ def watching(listener: Listener, sources: Sources, guarded: Guarded) -> Iterator
     guards.get_guard_fail_reason_helper = on_guard_failure
     convert_frame.get_and_maybe_log_recompilation_reasons = on_recompile
     guards.guard_manager_testing_hook_fn = on_guards
+    ShapeEnv._set_replacement = on_replacement
     try:
         yield
     finally:
+        ShapeEnv._set_replacement = set_replacement
+        with guarded():
+            for hooks in watch.changed_hooks():
+                listener.unguarded(hooks)
         OutputGraph.call_user_compiler = call_user_compiler
         guards.get_guard_fail_reason_helper = fail_reason
         convert_frame.get_and_maybe_log_recompilation_reasons = recompilation

@@ -76,25 +76,26 @@ compile_kwargs = {"backend": kitchen}
 
 
 @pytest.mark.parametrize(
-    ("source", "kind", "gb_id", "line", "function", "fallback"),
+    ("source", "kind", "cause", "gb_id", "line", "function", "fallback"),
     [
-        (BREAK, "break", "GB0170", 5, "model", []),
-        (REST, "rest_of_function", "GB0124", 10, "forward", ["rest_of_function snippet.py:10"]),
-        (WHOLE, "whole_function", "GB7000", 6, "model", ["whole_function snippet.py:6"]),
+        (BREAK, "break", "", "GB0170", 5, "model", []),
+        (REST, "rest_of_function", "", "GB0124", 10, "forward", ["rest_of_function snippet.py:10"]),
+        (WHOLE, "whole_function", "GB0025", "GB7000", 6, "model", ["whole_function snippet.py:6"]),
     ],
 )
 def test_a_break_has_its_cause_and_its_line(
-    source: str, kind: str, gb_id: str, line: int, function: str, fallback: list[str], tmp_path: Path
+    source: str, kind: str, cause: str, gb_id: str, line: int, function: str, fallback: list[str], tmp_path: Path
 ) -> None:
     captured = capture_text(source, tmp_path)
     (table,) = captured.artifacts("breaks")
     (row,) = (row for row in table["breaks"] if row["kind"] != "skipped")
     assert (row["kind"], row["line"], row["function"]) == (kind, line, function)
-    assert row["gb_id"] == gb_id
+    assert (row["gb_id"], row["cause_gb_id"], row["library"]) == (gb_id, cause, "")
     assert row["explanation"]
     assert row["stack"][-1]["line"] == line
     (finding,) = captured.bodies("finding")
-    assert (finding.message.key, finding.line, finding.entity) == (f"dynamo.{kind}", line, row["id"])
+    key = f"dynamo.{kind}_after" if cause else f"dynamo.{kind}"
+    assert (finding.message.key, finding.line, finding.entity) == (key, line, row["id"])
     assert captured.summary()["break_messages"] == 1
     assert captured.summary()["eager_fallback"] == fallback
 
@@ -128,7 +129,7 @@ def test_a_recompile_names_the_guard_and_both_values(tmp_path: Path) -> None:
     # One cause is told once, however often it strikes; the limit is another.
     assert [body.message.key for body in captured.bodies("finding")] == [
         "dynamo.recompile_values",
-        "dynamo.recompile_limit",
+        "dynamo.recompile_limit_values",
     ]
     assert summary["eager_fallback"] == ["recompile_limit snippet.py:7"]
 
@@ -175,3 +176,130 @@ def test_a_second_life_of_an_id_has_its_own_name(tmp_path: Path) -> None:
     """
     captured = capture_text(source, tmp_path)
     assert [frame.compile for frame in captured.events if frame.body.type == "compile_started"] == ["0/0", "0/0.2"]
+
+
+LIBRARY = """
+import torch
+import uuid
+def model(x):
+    y = x.sin()
+    tag = uuid.uuid4().hex
+    return y + len(tag)
+inputs = (torch.ones(3),)
+"""
+
+PRINTS = """
+import torch
+def log(x):
+    print(x.shape)
+def inner(x):
+    log(x)
+    return x.sin()
+def model(x):
+    log(x)
+    return inner(x) * 2
+inputs = (torch.ones(3),)
+"""
+
+MODE = """
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+class Counting(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+def model(x):
+    return x.sin()
+inputs = (torch.ones(3),)
+def scenario(fn):
+    with Counting():
+        fn(*inputs)
+    return {}
+"""
+
+MARKED = """
+import torch
+def model(x):
+    y = x * 3
+    if y.size(0) == 6:
+        y = y + 1
+    return y
+x = torch.randn(6)
+torch._dynamo.mark_dynamic(x, 0)
+inputs = (x,)
+"""
+
+HOOKS = """
+import torch
+model = torch.nn.Linear(2, 2)
+inputs = (torch.ones(1, 2),)
+def hook(module, gradients, outputs):
+    return tuple(gradient * 5 for gradient in gradients)
+def scenario(fn):
+    fn(*inputs)
+    model.register_full_backward_hook(hook)
+    fn(*inputs)
+    return {}
+"""
+
+MODES = """
+import torch
+def model(x):
+    return x * 2
+inputs = (torch.ones(3),)
+def scenario(fn):
+    x = torch.ones(3)
+    fn(x)
+    with torch.no_grad():
+        fn(x)
+    fn(x.requires_grad_())
+    return {}
+"""
+
+
+def test_a_break_inside_a_library_is_told_at_the_users_line(tmp_path: Path) -> None:
+    captured = capture_text(LIBRARY, tmp_path)
+    (row,) = (row for row in captured.artifacts("breaks")[0]["breaks"] if row["kind"] == "break")
+    assert (row["line"], row["function"], row["library"].split(":")[0]) == (6, "model", "uuid.py")
+    assert [frame["user"] for frame in row["stack"]] == [True, False]
+    (finding,) = captured.bodies("finding")
+    assert (finding.message.key, finding.line) == ("dynamo.break_in_library", 6)
+    assert "posix.urandom" in finding.message.params["what"]
+
+
+def test_one_cause_is_told_once_wherever_it_is_called_from(tmp_path: Path) -> None:
+    captured = capture_text(PRINTS, tmp_path)
+    rows = [row for row in captured.artifacts("breaks")[0]["breaks"] if row["kind"] == "break"]
+    assert [(row["line"], row["function"], row["count"]) for row in rows] == [(4, "log", 4)]
+    assert [(body.message.key, body.line) for body in captured.bodies("finding")] == [("dynamo.break", 4)]
+
+
+def test_an_active_mode_is_told(tmp_path: Path) -> None:
+    captured = capture_text(MODE, tmp_path)
+    (finding,) = captured.bodies("finding")
+    assert finding.message == message("dynamo.mode_active", mode="Counting", function="model")
+    assert (finding.line, finding.hint) == (7, message("dynamo.mode_active_hint"))
+
+
+def test_the_line_that_fixes_a_marked_size(tmp_path: Path) -> None:
+    captured = capture_text(MARKED, tmp_path)
+    told, failure = captured.bodies("finding")
+    source = "L['x'].size()[0]"
+    assert told.message == message("dynamo.specialised", source=source, value="6", code="if y.size(0) == 6:")
+    assert (told.line, failure.line) == (5, 5)
+    assert captured.outcome == Finished(error=message("run.raised", error="ConstraintViolationError"))
+
+
+def test_hooks_added_after_the_compile(tmp_path: Path) -> None:
+    captured = capture_text(HOOKS, tmp_path)
+    (finding,) = captured.bodies("finding")
+    assert finding.message == message("dynamo.hooks_added", owner="L['fn']", hooks="backward_hooks", count=1)
+    assert finding.line == 5
+
+
+def test_recompiles_for_what_is_no_value_of_an_input(tmp_path: Path) -> None:
+    captured = capture_text(MODES, tmp_path)
+    rows = [(row["source"], row["old"], row["new"]) for row in captured.artifacts("recompiles")[0]["recompiles"]]
+    assert rows[0] == ("grad_mode", "True", "False")
+    assert ("L['x'].requires_grad", "False", "True") in rows
+    lines = [row["line"] for row in captured.artifacts("recompiles")[0]["recompiles"]]
+    assert lines[0] == 10
