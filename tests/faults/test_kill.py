@@ -38,17 +38,9 @@ def log(service: Service, run: str) -> list[str]:
 
 
 def child_of(service: Service, run: str) -> int:
-    """The pid that a running LONG has printed."""
-    pids: list[int] = []
-
-    def printed() -> bool:
-        for _seq, body in _events(service, run):
-            if body["type"] == "printed":
-                pids.append(int(body["text"]))
-        return bool(pids)
-
-    service.until(printed)
-    return pids[0]
+    """The pid of a running LONG, once it has spoken. Seen from outside: to itself, in a namespace, it is process 1."""
+    service.until(lambda: any(body["type"] == "printed" for _seq, body in _events(service, run)))
+    return max(psutil.Process(service.worker).children(recursive=True), key=lambda one: len(one.parents())).pid
 
 
 def _events(service: Service, run: str) -> list[tuple[int, dict[str, str]]]:
