@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from compiler.events import StageName
 from compiler.ir.aot import (
     Decomposition,
     LedgerPayload,
@@ -29,7 +30,7 @@ from compiler.text import Message
 from compiler.torch_compat import aot_meta
 from compiler.torch_compat.aot_record import Call, Memory
 from compiler.torch_compat.aot_replay import Held, Replay, Traced
-from compiler.torch_compat.fx import frames, target_text
+from compiler.torch_compat.fx import frames, input_place, target_text
 
 if TYPE_CHECKING:
     import torch.fx as fx
@@ -44,23 +45,31 @@ class _Names:
     joint: Mapping[str, str]
     real: Mapping[str, Node]
     placeholders: Mapping[Any, str]
-    lines: Mapping[str, int | None]
+    originals: list[Node]
 
     def tensor(self, descriptor: Any) -> tuple[str, TensorKind]:
-        """An input of the graph by torch's descriptor of it: as the user wrote it, and what it is."""
-        return self.named(self.placeholders.get(descriptor, ""), str(descriptor.expr()))
+        """An input by torch's descriptor of it: as the user wrote it, and what it is. Where the graph has something else in its
+        place (a base, inner tensors), Dynamo's graph has it."""
+        node = self.real.get(self.placeholders.get(descriptor, ""))
+        index = input_place(descriptor)
+        if node is None and index is not None and index < len(self.originals):
+            node = self.originals[index]
+        return self._as_written(node) if node is not None else (str(descriptor.expr()), "input")
 
-    def named(self, placeholder: str, otherwise: str = "") -> tuple[str, TensorKind]:
-        node = self.real.get(placeholder)
-        if node is None:
-            return otherwise or placeholder, "input"
+    def line(self, name: str | None) -> int | None:
+        node = self.real.get(name or "")
+        return node.line if node is not None else None
+
+    @staticmethod
+    def _as_written(node: Node) -> tuple[str, TensorKind]:
         what: TensorKind = "buffer" if "buffer" in node.roles else "parameter" if "parameter" in node.roles else "input"
-        return node.args or placeholder, what
+        return node.args or node.name, what
 
     def memory(self, memory: Memory) -> tuple[str, TensorKind]:
         node = memory.node
         if node is not None and node.op == "placeholder":
-            return self.named(node.name)
+            real = self.real.get(node.name)
+            return self._as_written(real) if real is not None else (node.name, "input")
         return (node.name if node is not None else ""), "intermediate"
 
 
@@ -72,7 +81,7 @@ def ledger(
     decomposed, functionalized = found["decomposed"], found["functionalized"]
     unknown = next((step for step in (decomposed, functionalized) if not isinstance(step, Traced)), None)
     graph = decomposed.module.graph if isinstance(decomposed, Traced) else None
-    names = _names(session, real, graph, exact)
+    names = _names(real, graph, session.graphs.get((held.compile, StageName.DYNAMO, "dynamo")), exact)
     copies = _copies(graph, names)
     draws = [node for node in real.nodes if aot_meta.draws(node.target)]
     mutations, views, regenerated = (
@@ -105,7 +114,7 @@ def ledger(
     )
 
 
-def _names(session: Session, real: Graph, graph: fx.Graph | None, exact: bool) -> _Names:
+def _names(real: Graph, graph: fx.Graph | None, dynamo: Graph | None, exact: bool) -> _Names:
     nodes = list(graph.nodes) if graph is not None else []
     same = {again.name: node.name for again, node in zip(nodes, real.nodes, strict=False)} if exact else {}
     return _Names(
@@ -114,7 +123,7 @@ def _names(session: Session, real: Graph, graph: fx.Graph | None, exact: bool) -
         placeholders={
             node.meta["desc"]: node.name for node in nodes if node.op == "placeholder" and "desc" in node.meta
         },
-        lines={node.name: node.line for node in real.nodes},
+        originals=[node for node in dynamo.nodes if node.op == "placeholder"] if dynamo is not None else [],
     )
 
 
@@ -132,7 +141,7 @@ def _copies(graph: fx.Graph | None, names: _Names) -> dict[str, _Copy]:
         if target_text(node) == "aten.copy_.default" and node.args[0].op == "placeholder":
             name = names.joint.get(node.name, node.name)
             value = names.joint.get(node.args[1].name, node.args[1].name)
-            found[node.args[0].name] = _Copy(name, value, names.lines.get(name))
+            found[node.args[0].name] = _Copy(name, value, names.line(name))
     return found
 
 
@@ -206,7 +215,7 @@ def _mutated_inputs(names: _Names, copies: dict[str, _Copy], facts: aot_meta.Fac
                 under_no_grad=mutated.under_no_grad,
                 copy_node=copy.node if copy is not None else None,
                 value=copy.value if copy is not None else returned,
-                line=copy.line if copy is not None else names.lines.get(returned or ""),
+                line=copy.line if copy is not None else names.line(returned),
             )
         )
     return found
@@ -258,5 +267,5 @@ def _decompositions(names: _Names, decomposed: Traced) -> list[Decomposition]:
 
 
 def _lines(names: _Names, calls: list[list[str]]) -> list[int]:
-    found = {names.lines.get(node) for nodes in calls for node in nodes}
+    found = {names.line(node) for nodes in calls for node in nodes}
     return sorted(line for line in found if line is not None)[:_EXAMPLE_LINES]

@@ -30,7 +30,8 @@ class Call:
     """One operator as functionalization saw it, before it made it functional.
 
     `writes` are the pieces of memory that it writes, each with whether that was by way of a view; `views` the memory of
-    which it returned a view. `backward`: autograd called it. `nodes` are what was traced for it, those that are dead afterwards left out."""
+    which it returned a view. `backward`: autograd called it. `nodes` are what was traced for it, those that are dead
+    afterwards left out."""
 
     op: str
     writes: list[tuple[Memory, bool]] = field(default_factory=list)

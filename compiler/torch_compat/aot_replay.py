@@ -91,7 +91,7 @@ def holding(
         before: Any = None
         with around(compile_id):
             before = _copied(kwargs["fw_metadata"])
-            flat_args = list(args[1])
+            flat_args = _fresh(args[1], before)
         result = run(*args, **kwargs)
         if before is None:
             return result
@@ -153,10 +153,20 @@ def replay(held: Held, which: Replay) -> Traced:
         stack.enter_context(grad_fn_names(grad_fns))
         stack.enter_context(recording(record))
         module = held.original(
-            held.flat_fn, list(held.args), held.descriptors, config, fw_metadata=_copied(held.metadata)
+            held.flat_fn, _fresh(held.args, held.metadata), held.descriptors, config, fw_metadata=_copied(held.metadata)
         )[0]
     record.finish(module.graph)
     return Traced(module, record, grad_fns, time.perf_counter() - begin)
+
+
+def _fresh(args: list[Any], metadata: Any) -> list[Any]:
+    """The arguments of a trace. One whose sizes or storage the traced program sets (`x.t_()`, `x.set_(y)`) is changed by each
+    trace: an alias of it takes its place."""
+    changed = [info.mutates_metadata for info in metadata.input_info]
+    return [
+        arg.detach().requires_grad_(arg.requires_grad) if changes and isinstance(arg, torch.Tensor) else arg
+        for arg, changes in zip(args, changed, strict=True)
+    ]
 
 
 @contextlib.contextmanager

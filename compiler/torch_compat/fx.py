@@ -271,10 +271,11 @@ def is_tangent(node: fx.Node) -> bool:
 
 def input_index(node: fx.Node) -> int | None:
     """Which placeholder of Dynamo's graph a placeholder of a later graph is, where it is one of them as it came."""
-    return _plain_index(node.meta.get("desc"))
+    return input_place(node.meta.get("desc"))
 
 
-def _plain_index(descriptor: Any) -> int | None:
+def input_place(descriptor: Any) -> int | None:
+    """The place among the inputs of Dynamo's graph that torch's descriptor of an input comes down to."""
     while descriptor is not None and not isinstance(getattr(descriptor, "idx", None), int):
         descriptor = getattr(descriptor, "base", None) or getattr(descriptor, "base_of", None)
     return None if descriptor is None else int(descriptor.idx)
@@ -315,7 +316,7 @@ def output_roles(output: fx.Node) -> dict[str, tuple[str, int | None]]:
         if descriptor is None:
             found.setdefault(leaf.name, ("output", None))
         elif descriptor.is_grad():
-            found[leaf.name] = ("gradient", _plain_index(getattr(descriptor, "grad_of", None)))
+            found[leaf.name] = ("gradient", input_place(getattr(descriptor, "grad_of", None)))
         elif type(descriptor).__name__ in ("SavedForBackwardsAOTOutput", "SavedForBackwardsNoVcCheckAOTOutput"):
             found.setdefault(leaf.name, ("", None))
         else:
