@@ -9,7 +9,7 @@ from html import escape as html
 import graphviz
 
 from compiler.text import message, render
-from server.pictures.draw import LEGEND, LIGHT, group_words, legend_words
+from server.pictures.draw import LEGEND, LIGHT, clean, group_words, legend_words
 from server.pictures.layout import Edges, Layout, Line, Place, Sizes
 from server.pictures.view import View
 
@@ -34,7 +34,7 @@ def dot_installed() -> bool:
 def dot_text(view: View, language: str = "en") -> str:
     """The view in Graphviz's language, with the page's colours and a legend."""
     digraph = graphviz.Digraph(
-        name=graphviz.nohtml(view.id),
+        name=graphviz.nohtml(_quoted(view.id)),
         graph_attr=_LIMITS | _LOOK | {"label": _legend(view, language)},
         node_attr={"shape": "box", "style": "filled,rounded", "fontname": "monospace", "fontsize": "10"},
         edge_attr={"arrowsize": "0.5"},
@@ -45,8 +45,7 @@ def dot_text(view: View, language: str = "en") -> str:
         style = "filled,rounded,dashed" if box.kind == "recomputed" else "filled" if box.edge else "filled,rounded"
         digraph.node(
             f"n{i}",
-            # Backslashes are doubled, quotes escaped by the package, and `<…>` is no HTML.
-            graphviz.escape(_plain("\n".join(line for line in lines if line))),
+            graphviz.nohtml("\\n".join(_quoted(line) for line in lines if line)),
             color=ink,
             fillcolor=ground,
             fontcolor=LIGHT["ink"][0],
@@ -61,9 +60,10 @@ def dot_text(view: View, language: str = "en") -> str:
     return str(digraph.source)
 
 
-def _plain(text: str) -> str:
-    """Without the characters that end a DOT string or that no font has."""
-    return "".join(char if char >= " " or char == "\n" else "\N{REPLACEMENT CHARACTER}" for char in text)
+def _quoted(text: str) -> str:
+    """For inside of a DOT string, where the package escapes quotes: backslashes are doubled, `<…>` is no HTML, and there is no
+    line break, which a backslash before it would swallow."""
+    return str(graphviz.escape("".join(char if char >= " " else " " for char in clean(text))))
 
 
 def _legend(view: View, language: str) -> str:

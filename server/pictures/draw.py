@@ -84,11 +84,12 @@ def _texts(box: Box, language: str) -> tuple[str, str]:
 
 
 def sizes(view: View, language: str) -> Sizes:
-    """Width and height of each box."""
+    """Width and height of each box, in whole pixels: dot rounds them."""
     made = []
     for box in view.boxes:
         name, detail = _texts(box, language)
-        made.append((max(wide(name) * _CHAR, wide(detail) * _SMALL, 34) + 16, 34.0 if detail else 22.0))
+        width = max(wide(name) * _CHAR, wide(detail) * _SMALL, 34) + 16
+        made.append((float(round(width)), 34.0 if detail else 22.0))
     return tuple(made)
 
 
