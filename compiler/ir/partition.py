@@ -14,7 +14,9 @@ class NodeDecision(Frozen):
     `forward_only` (the backward does not need it), `input` (a graph input the backward reads: kept anyway),
     `backward_only` (traced in the forward, but only the backward needs it: it moved there and runs once).
     `capacity` is the weight of its edge in the flow network in bytes, weighted as the partitioner weights it; null: unbounded.
-    `reasons` are the partitioner's own texts on the edges of the node."""
+    `reasons` are the partitioner's own texts on the edges of the node.
+    `policy` is what the model's checkpoint says of the node, in torch's words (MUST_SAVE, PREFER_RECOMPUTE, …), and `region` the
+    number of the checkpointed region that it lies in."""
 
     node: str
     verdict: Literal["saved", "recomputed", "forward_only", "input", "backward_only"]
@@ -22,6 +24,8 @@ class NodeDecision(Frozen):
     capacity: float | None = None
     reasons: list[str] = []
     banned: bool = False
+    policy: str = ""
+    region: int | None = None
     sentence: Message
     line: int | None = None
 
@@ -36,8 +40,54 @@ class SavedTensor(Frozen):
     line: int | None = None
 
 
+class CheckpointRegion(Frozen):
+    """One call of a checkpoint in the model: how many nodes it has under each policy, the snippet's lines that they come from,
+    and what of it runs again."""
+
+    region: int
+    policies: dict[str, int]
+    lines: list[int] = []
+    nodes: int
+    recomputed: int
+
+
+class NetworkNodes(Frozen):
+    """Columns: `name` is torch's (`mul_in`, `mul_out`, `source`, `sink`); `source_side` is whether the cut leaves it there."""
+
+    name: list[str]
+    source_side: list[bool]
+
+
+class NetworkEdges(Frozen):
+    """Columns. `source` and `target` are indices of nodes; `capacity` in bytes as the partitioner weights them, null: unbounded;
+    `reason` an index of `strings` (0 is "", a plain edge of the data flow); `cut` is whether the cut goes through it."""
+
+    source: list[int]
+    target: list[int]
+    capacity: list[float | None]
+    reason: list[int]
+    cut: list[bool]
+
+
+class NetworkPayload(Frozen):
+    """The flow network that was solved for the partition that was taken, the edges of the cut first. `edges_in_all` is the
+    number of edges, with those that were left out for length."""
+
+    format: Literal["network/1"] = "network/1"
+    id: str
+    strings: list[str]
+    nodes: NetworkNodes
+    edges: NetworkEdges
+    edges_in_all: int
+    value: float | None
+
+
 class PartitionPayload(Frozen):
-    """Byte figures are the partitioner's, by hint of symbolic sizes; what is really kept is measured in the memory stage."""
+    """Byte figures are the partitioner's, by hint of symbolic sizes; what is really kept is measured in the memory stage.
+
+    Of `recomputed`, `recomputed_heavy` are those that torch counts as compute-intensive (matrix products, convolutions,
+    attention), and `drawn_again` those that draw random numbers from a new seed in the backward, so other ones than in the
+    forward."""
 
     format: Literal["partition/1"] = "partition/1"
     id: str
@@ -49,6 +99,9 @@ class PartitionPayload(Frozen):
     save_everything_bytes: int | None = None
     eager_saved_bytes: int | None = None
     recomputed: list[str] = []
+    recomputed_heavy: list[str] = []
+    drawn_again: list[str] = []
+    regions: list[CheckpointRegion] = []
     memory_budget: float | None = None
     network_nodes: int | None = None
     network_edges: int | None = None

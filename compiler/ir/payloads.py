@@ -9,7 +9,7 @@ from compiler.ir.execution import CachePayload, ExecutionPayload
 from compiler.ir.graph import GraphPayload
 from compiler.ir.link import LinksPayload
 from compiler.ir.memory import MemoryPayload, MemoryTimelinePayload
-from compiler.ir.partition import PartitionPayload
+from compiler.ir.partition import NetworkPayload, PartitionPayload
 from compiler.ir.passes import PassesPayload
 from compiler.ir.schedule import FusionPayload, KernelsPayload, SchedulePayload
 from compiler.ir.source import SourcePayload
@@ -27,6 +27,7 @@ Payload = (
     | LinksPayload
     | MemoryPayload
     | MemoryTimelinePayload
+    | NetworkPayload
     | PartitionPayload
     | PassesPayload
     | FusionPayload
@@ -46,6 +47,7 @@ PAYLOADS: dict[str, type[Payload]] = {
     "aot_steps": AotStepsPayload,
     "ledger": LedgerPayload,
     "passes": PassesPayload,
+    "network": NetworkPayload,
     "partition": PartitionPayload,
     "schedule": SchedulePayload,
     "fusion": FusionPayload,

@@ -16,6 +16,7 @@ import torch._functorch.partitioners as partitioners
 import torch._inductor.config as inductor_config
 import torch.fx as fx
 
+from compiler.ir.partition import NetworkEdges, NetworkNodes, NetworkPayload
 from compiler.torch_compat.hooks import replaced
 
 _CANNOT_RECOMPUTE = "cannot recompute"
@@ -36,6 +37,8 @@ class Cut:
     edges: int
     value: float
     options: dict[str, bool]
+    network: Any = field(repr=False, compare=False)
+    source_side: frozenset[str] = field(repr=False, compare=False)
 
 
 @dataclass
@@ -52,14 +55,14 @@ class Observation:
 def observing(current: Callable[[], Observation | None]) -> Iterator[None]:
     """Fill `current()` while a partitioner runs; with None, nothing is looked at. The partitioner's arguments, results
     and network are left as they are."""
-    network: list[tuple[Any, float]] = []
+    network: list[tuple[Any, float, tuple[set[str], set[str]]]] = []
     logged: dict[str, str] = {}
 
     def around_minimum_cut(original: Callable[..., Any]) -> Callable[..., Any]:
         def minimum_cut(graph: Any, *args: Any, **kwargs: Any) -> Any:
             result = original(graph, *args, **kwargs)
             if current() is not None:
-                network.append((graph, result[0]))
+                network.append((graph, *result))
             return result
 
         return minimum_cut
@@ -107,8 +110,14 @@ def observing(current: Callable[[], Observation | None]) -> Iterator[None]:
         yield
 
 
-def _read(solved: tuple[Any, float], saved: Any, banned: Any, logged: dict[str, str], options: dict[str, bool]) -> Cut:
-    graph, value = solved
+def _read(
+    solved: tuple[Any, float, tuple[set[str], set[str]]],
+    saved: Any,
+    banned: Any,
+    logged: dict[str, str],
+    options: dict[str, bool],
+) -> Cut:
+    graph, value, (source_side, _) = solved
     capacity: dict[str, float] = {}
     reasons: dict[str, list[str]] = {}
     for source, target, data in graph.edges(data=True):
@@ -135,7 +144,70 @@ def _read(solved: tuple[Any, float], saved: Any, banned: Any, logged: dict[str, 
         edges=graph.number_of_edges(),
         value=float(value),
         options=options,
+        network=graph,
+        source_side=frozenset(source_side),
     )
+
+
+def network(cut: Cut, id: str, most: int) -> NetworkPayload:
+    """The flow network of a solution, its cut first, and no more than `most` edges."""
+    graph, near = cut.network, cut.source_side
+    names = list(graph.nodes)
+    index = {name: at for at, name in enumerate(names)}
+    strings = {"": 0}
+    edges = sorted(graph.edges(data=True), key=lambda edge: not (edge[0] in near and edge[1] not in near))[:most]
+    return NetworkPayload(
+        id=id,
+        nodes=NetworkNodes(name=names, source_side=[name in near for name in names]),
+        edges=NetworkEdges(
+            source=[index[source] for source, _, _ in edges],
+            target=[index[target] for _, target, _ in edges],
+            capacity=[finite(float(data["capacity"])) for _, _, data in edges],
+            reason=[strings.setdefault(data.get("reason", ""), len(strings)) for _, _, data in edges],
+            cut=[source in near and target not in near for source, target, _ in edges],
+        ),
+        strings=list(strings),
+        edges_in_all=graph.number_of_edges(),
+        value=finite(cut.value),
+    )
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a checkpoint wrote on a node."""
+
+    policy: str
+    region: int | None
+
+
+def marks(joint: fx.Graph) -> dict[str, Mark]:
+    """Nodes of a joint graph that lie in a checkpointed region, before the partitioner adds marks of its own."""
+    found: dict[str, Mark] = {}
+    numbers: dict[int, int] = {}  # torch counts regions over the life of its process
+    for node in joint.nodes:
+        policy, region = node.meta.get("recompute"), node.meta.get("ac_graph_id")
+        if policy is not None:
+            number = None if region is None else numbers.setdefault(region, len(numbers) + 1)
+            found[node.name] = Mark(getattr(policy, "name", str(policy)), number)
+    return found
+
+
+def heavy(graph: fx.Graph) -> set[str]:
+    """Nodes that torch counts as compute-intensive."""
+    types = partitioners.get_default_op_list()
+    return {node.name for node in graph.nodes if node.op == "call_function" and types.is_compute_intensive(node)}
+
+
+def draws_afresh(backward: fx.Graph) -> set[str]:
+    """Nodes of a backward that draw random numbers themselves, or a seed for some: not those that are given the forward's."""
+    found = set()
+    for node in backward.nodes:
+        tags = getattr(node.target, "tags", ())
+        if node.op == "call_function" and (
+            torch.Tag.nondeterministic_seeded in tags or "inductor_seed" in str(node.target)
+        ):
+            found.add(node.name)
+    return found
 
 
 def finite(capacity: float | None) -> float | None:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import torch
 import torch._inductor.config as config
 import torch._inductor.ir as ir
 import torch._inductor.scheduler as scheduler
@@ -260,6 +261,15 @@ def origin_nodes(node: Any) -> list[fx.Node]:
         for origin in member.node.get_origins()
         if isinstance(origin, fx.Node)
     ]
+
+
+def complex_fallback(node: Any) -> bool:
+    """Whether this runs as a kernel of torch's own because a complex number goes in or comes out."""
+    if not isinstance(getattr(node, "node", None), ir.FallbackKernel):
+        return False
+    values = [value for origin in origin_nodes(node) for value in (origin, *origin.all_input_nodes)]
+    tensors = [value.meta.get("val") for value in values]
+    return any(isinstance(tensor, torch.Tensor) and tensor.is_complex() for tensor in tensors)
 
 
 def describe(node: Any, origins: list[str], line: int | None) -> SchedulerNode:

@@ -256,6 +256,7 @@ def scenario(fn):
 """
 
 
+@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace")
 def test_a_break_inside_a_library_is_told_at_the_users_line(tmp_path: Path) -> None:
     captured = capture_text(LIBRARY, tmp_path)
     (row,) = (row for row in captured.artifacts("breaks")[0]["breaks"] if row["kind"] == "break")
