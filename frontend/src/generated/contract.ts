@@ -281,6 +281,7 @@ export interface Payloads {
   ledger: LedgerPayload;
   links: LinksPayload;
   memory: MemoryPayload;
+  network: NetworkPayload;
   partition: PartitionPayload;
   passes: PassesPayload;
   recompiles: RecompilesPayload;
@@ -330,10 +331,15 @@ export interface BreaksPayload {
 /**
  * One cause, shown once; `count` says how often it struck.
  *
+ * `stack` begins at the user's first frame and ends where it broke, inside a library too: then `library` is that place, and
+ * `line` the user's line that led there. `cause_type` is the break that came first, where this one is what torch made of it.
+ *
  * kind: `break` (the graph was cut and compilation went on after it), `rest_of_function` (the rest of a function was
  * given to eager), `whole_function` (the frame was skipped), `recompile_limit`, `backend_failure`, `skipped`.
  */
 export interface GraphBreak {
+  cause_gb_id: string;
+  cause_type: string;
   context: string;
   count: number;
   explanation: string;
@@ -343,6 +349,7 @@ export interface GraphBreak {
   hints: string[];
   id: string;
   kind: "break" | "rest_of_function" | "whole_function" | "recompile_limit" | "backend_failure" | "skipped";
+  library: string;
   line: number | null;
   reason: string;
   stack: StackFrame[];
@@ -785,11 +792,47 @@ export interface SavedForBackward {
   partition_bytes: number | null;
 }
 /**
+ * The flow network that was solved for the partition that was taken, the edges of the cut first. `edges_in_all` is the
+ * number of edges, with those that were left out for length.
+ */
+export interface NetworkPayload {
+  edges: NetworkEdges;
+  edges_in_all: number;
+  format: "network/1";
+  id: string;
+  nodes: NetworkNodes;
+  strings: string[];
+  value: number | null;
+}
+/**
+ * Columns. `source` and `target` are indices of nodes; `capacity` in bytes as the partitioner weights them, null: unbounded;
+ * `reason` an index of `strings` (0 is "", a plain edge of the data flow); `cut` is whether the cut goes through it.
+ */
+export interface NetworkEdges {
+  capacity: (number | null)[];
+  cut: boolean[];
+  reason: number[];
+  source: number[];
+  target: number[];
+}
+/**
+ * Columns: `name` is torch's (`mul_in`, `mul_out`, `source`, `sink`); `source_side` is whether the cut leaves it there.
+ */
+export interface NetworkNodes {
+  name: string[];
+  source_side: boolean[];
+}
+/**
  * Byte figures are the partitioner's, by hint of symbolic sizes; what is really kept is measured in the memory stage.
+ *
+ * Of `recomputed`, `recomputed_heavy` are those that torch counts as compute-intensive (matrix products, convolutions,
+ * attention), and `drawn_again` those that draw random numbers from a new seed in the backward, so other ones than in the
+ * forward.
  */
 export interface PartitionPayload {
   cut_value: number | null;
   decisions: NodeDecision[];
+  drawn_again: string[];
   eager_saved_bytes: number | null;
   format: "partition/1";
   id: string;
@@ -801,6 +844,8 @@ export interface PartitionPayload {
   };
   partitioner: string;
   recomputed: string[];
+  recomputed_heavy: string[];
+  regions: CheckpointRegion[];
   save_everything_bytes: number | null;
   saved: SavedTensor[];
   saved_activation_bytes: number;
@@ -814,6 +859,8 @@ export interface PartitionPayload {
  * `backward_only` (traced in the forward, but only the backward needs it: it moved there and runs once).
  * `capacity` is the weight of its edge in the flow network in bytes, weighted as the partitioner weights it; null: unbounded.
  * `reasons` are the partitioner's own texts on the edges of the node.
+ * `policy` is what the model's checkpoint says of the node, in torch's words (MUST_SAVE, PREFER_RECOMPUTE, …), and `region` the
+ * number of the checkpointed region that it lies in.
  */
 export interface NodeDecision {
   banned: boolean;
@@ -821,9 +868,24 @@ export interface NodeDecision {
   capacity: number | null;
   line: number | null;
   node: string;
+  policy: string;
   reasons: string[];
+  region: number | null;
   sentence: Message;
   verdict: "saved" | "recomputed" | "forward_only" | "input" | "backward_only";
+}
+/**
+ * One call of a checkpoint in the model: how many nodes it has under each policy, the snippet's lines that they come from,
+ * and what of it runs again.
+ */
+export interface CheckpointRegion {
+  lines: number[];
+  nodes: number;
+  policies: {
+    [k: string]: number;
+  };
+  recomputed: number;
+  region: number;
 }
 /**
  * One tensor that crosses from forward to backward, parameters and inputs among them (`is_input`).
