@@ -19,6 +19,8 @@ from server.recording import Recording
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 
+# Tables with more rows are shut at first.
+SHORT = 40
 # Rows of one table, and characters of one text; the rest is in the document.
 ROWS = 300
 TEXT = 300_000
@@ -33,6 +35,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["tally"] = figures.tally_text
     environment.globals |= {
         "bytes": figures.bytes_text,
         "seconds": figures.seconds_text,
@@ -43,6 +46,7 @@ def _environment() -> jinja2.Environment:
         "alive_at_peak": alive_at_peak,
         "STATES": STATES,
         "ROWS": ROWS,
+        "SHORT": SHORT,
         "TEXT": TEXT,
     }
     return environment

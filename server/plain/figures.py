@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,6 +46,11 @@ def shape_text(dtype: str, shape: Sequence[Any]) -> str:
     """`float32[8, s0]` of a payload's dtype and sizes, a number or {expr, hint} each."""
     sizes = ", ".join(str(size["expr"]) if isinstance(size, dict) else str(size) for size in shape)
     return f"{dtype}[{sizes}]" if dtype else ""
+
+
+def tally_text(names: Sequence[str]) -> str:
+    """`aten.mul ×3, aten.add`: each once, in the order of their first."""
+    return ", ".join(name if count == 1 else f"{name} ×{count}" for name, count in Counter(names).items())
 
 
 def fact_text(name: str, value: object) -> str:

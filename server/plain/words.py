@@ -67,6 +67,7 @@ WORDS = {
     "kernel": {"cpp": "plain.kernel_cpp", "extern": "plain.kernel_extern", "triton": "plain.kernel_triton"},
     "series": {
         "dry_run": "plain.series_dry_run",
+        "plan": "plain.series_plan",
         "eager": "plain.series_eager",
         "compiled": "plain.series_compiled",
     },

@@ -16,7 +16,7 @@ from server.document import document
 from server.examples import FOLDER, read_recording
 from server.plain import TEMPLATES, plain
 from server.plain.chart import chart
-from server.plain.figures import bytes_text, fact_text, seconds_text, shape_text, small_text
+from server.plain.figures import bytes_text, fact_text, seconds_text, shape_text, small_text, tally_text
 from server.plain.model import page_of
 from server.plain.words import STAGES
 from server.recording import Recording
@@ -346,6 +346,7 @@ def test_figures() -> None:
         *("", "250 s", "2.5 s", "250 ms", "12.3 ms", "10 µs"),
     ]
     assert [small_text(value) for value in (None, 0.0, 5.96e-8)] == ["–", "0", "6.0e-08"]
+    assert tally_text(["a", "b", "a"]) == "a ×2, b"
     assert shape_text("float32", [2, {"expr": "s0", "hint": 4}]) == "float32[2, s0]"
     assert [
         fact_text(*fact) for fact in (("nodes", 3), ("saved_bytes", 2048), ("cold_seconds", 1.5), ("on", True))
