@@ -30,7 +30,7 @@ from compiler.text import Message
 from compiler.torch_compat import aot_meta
 from compiler.torch_compat.aot_record import Call, Memory
 from compiler.torch_compat.aot_replay import Held, Replay, Traced
-from compiler.torch_compat.fx import frames, input_place, target_text
+from compiler.torch_compat.fx import frames, input_place, is_mutation, target_text
 
 if TYPE_CHECKING:
     import torch.fx as fx
@@ -135,10 +135,10 @@ class _Copy:
 
 
 def _copies(graph: fx.Graph | None, names: _Names) -> dict[str, _Copy]:
-    """Name of a placeholder → the node that writes its last value back."""
+    """Name of a placeholder → the node that writes its last value back: a `copy_`, or a `set_` of its storage."""
     found: dict[str, _Copy] = {}
     for node in graph.nodes if graph is not None else ():
-        if target_text(node) == "aten.copy_.default" and node.args[0].op == "placeholder":
+        if is_mutation(node) and len(node.all_input_nodes) == 2 and node.args[0].op == "placeholder":
             name = names.joint.get(node.name, node.name)
             value = names.joint.get(node.args[1].name, node.args[1].name)
             found[node.args[0].name] = _Copy(name, value, names.line(name))
