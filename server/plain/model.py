@@ -16,14 +16,15 @@ _COMPILE_STAGES = tuple(stage for stage in StageName if stage not in _RUN_STAGES
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One stage of the run or of a compile. `failure` and `skipped` are its events; `artifacts` as in the document, the
-    last of each kind, name and graph."""
+    """One stage of the run or of a compile. `failures` and `skipped` are its events; `by_graph` the facts of each graph;
+    `artifacts` as in the document, the last of each kind, name and graph."""
 
     name: StageName
     anchor: str
     state: str
     seconds: float | None
     facts: dict[str, Any]
+    by_graph: dict[str, dict[str, Any]]
     artifacts: list[dict[str, Any]]
     failures: list[dict[str, Any]]
     skipped: dict[str, Any] | None
@@ -122,6 +123,10 @@ def _section(name: StageName, made: dict[str, dict[str, Any]], over: bool, prefi
         state = "absent" if over else "waiting"
     else:
         state = "failed" if failures else stage["status"] or ("absent" if over else "running")
+    by_graph: dict[str, dict[str, Any]] = {}
+    for event in events:
+        if event["type"] == "stage_finished" and event["facts"]:
+            by_graph.setdefault(event["graph"] or "", {}).update(event["facts"])
     latest = {} if stage is None else {(one["kind"], one["name"], one["graph"]): one for one in stage["artifacts"]}
     return Section(
         name=name,
@@ -129,6 +134,7 @@ def _section(name: StageName, made: dict[str, dict[str, Any]], over: bool, prefi
         state=state,
         seconds=None if stage is None else stage["seconds"],
         facts={} if stage is None else stage["facts"],
+        by_graph=by_graph,
         artifacts=list(latest.values()),
         failures=failures,
         skipped=next((event for event in events if event["type"] == "stage_skipped"), None),

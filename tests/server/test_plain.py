@@ -165,6 +165,12 @@ def test_lines_with_what_they_cost() -> None:
     }
 
 
+def test_facts_of_each_graph() -> None:
+    page = page_of(document(recording("resnet_block")), over=True)
+    (schedule,) = [stage for stage in page.stages() if stage.name is StageName.SCHEDULE]
+    assert schedule.by_graph == {"forward": {"nodes": 28}, "backward": {"nodes": 16}}
+
+
 def test_hostile_text_is_escaped_everywhere() -> None:
     whole = recording("graph_breaks")
     strings: set[str] = set()
