@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import type { LedgerPayload, OpCount } from "../generated/contract";
+import type { AotStep, LedgerPayload, OpCount } from "../generated/contract";
 import { say, t, type Key } from "../messages";
 import { entityPrefix, graphsOf, payload, ready, select } from "../state/store";
 import { LineLink } from "./Dynamo";
@@ -41,15 +41,22 @@ function Steps() {
         {step && (
           <div class="pad">
             {step.unknown && <p>{say(step.unknown)}</p>}
+            {step.nodes !== null && <p class="dim">{t("aot.nodes", { forward: step.forward ?? 0, backward: step.backward ?? 0 })}</p>}
             {step.equal_to_real !== null && <p>{step.equal_to_real ? t("aot.same") : t("aot.differs", { difference: step.difference })}</p>}
             <p class="mono dim">{counts(step.gained, "+")}</p>
             <p class="mono dim">{counts(step.lost, "−")}</p>
           </div>
         )}
       </div>
-      <div>{step?.diff ? <Diff text={step.diff} label={t(`aot.${step.name}` as Key)} /> : <Empty>{t("aot.no_diff")}</Empty>}</div>
+      <div>{step && <Change step={step} />}</div>
     </div>
   );
+}
+
+function Change({ step }: { step: AotStep }) {
+  if (step.diff) return <Diff text={step.diff} label={t(`aot.${step.name}` as Key)} />;
+  if (step.unknown) return <Empty>{say(step.unknown)}</Empty>;
+  return <Empty>{t(step.name === "traced" ? "aot.first" : "aot.no_diff")}</Empty>;
 }
 
 function Ledger() {
@@ -57,23 +64,29 @@ function Ledger() {
   const graph = graphsOf("joint", "ledger")[0] ?? "joint";
   if (!ledger) return <Empty>{t("loading")}</Empty>;
   const prefix = entityPrefix("joint", graph);
+  // Nodes of a graph traced again that is another one are no nodes of the page.
   const node = (name: string | null) =>
-    name && (
+    name &&
+    (ledger.exact ? (
       <button class="lnk mono" key={name} style={{ marginRight: "8px" }} onClick={() => select(`${prefix}/${name}`)}>
         {name}
       </button>
-    );
+    ) : (
+      <code key={name}>{name} </code>
+    ));
   return (
     <div class="scroll pad">
       {ledger.unknown && <p>{say(ledger.unknown)}</p>}
+      {!ledger.exact && <p class="dim">{t("ledger.not_exact")}</p>}
       <h3>{t("ledger.mutations")}</h3>
       <Mutations ledger={ledger} node={node} />
+      <Inputs ledger={ledger} node={node} />
       {ledger.outputs.length > 0 && (
         <>
           <h3>{t("ledger.aliases")}</h3>
           {ledger.outputs.map((one) => (
             <p key={one.output}>
-              {t("ledger.output", { index: one.output })} <code>{one.type}</code> <code>{one.base}</code>
+              {t("ledger.output", { index: one.output })} <code>{one.type}</code> <code>{[one.base, ...one.views].filter(Boolean).join(" → ")}</code>
             </p>
           ))}
         </>
@@ -104,7 +117,70 @@ function Ledger() {
   );
 }
 
-function Mutations({ ledger, node }: { ledger: LedgerPayload; node: (name: string | null) => ComponentChildren }) {
+type NodeLink = (name: string | null) => ComponentChildren;
+
+/** What the graph's own inputs become, and how the ones that share memory are passed. */
+function Inputs({ ledger, node }: { ledger: LedgerPayload; node: NodeLink }) {
+  return (
+    <>
+      {ledger.mutated_inputs.length > 0 && (
+        <>
+          <h3>{t("ledger.inputs")}</h3>
+          <table class="t">
+            <tbody>
+              {ledger.mutated_inputs.map((one, i) => (
+                <tr key={i}>
+                  <td class="m">
+                    {one.tensor} <span class="dim">{t(`ledger.${one.what}` as Key)}</span>
+                  </td>
+                  <td class="m">{one.type}</td>
+                  <td class="m dim">{FLAGS.filter((flag) => one[flag]).join(", ")}</td>
+                  <td>
+                    {node(one.value)} → {node(one.copy_node) || <span class="dim">{t("ledger.by_runtime")}</span>}
+                  </td>
+                  <td class="nb">
+                    <LineLink line={one.line} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </>
+      )}
+      {ledger.regenerated.length > 0 && (
+        <>
+          <h3>{t("ledger.regenerated")}</h3>
+          {ledger.regenerated.map((one, i) => (
+            <p key={i}>
+              <code>{one.views.map((part) => part.op).join(", ")}</code> → <code>{one.reader}</code> <LineLink line={one.line} />
+            </p>
+          ))}
+        </>
+      )}
+      {ledger.synthetic_bases.length + ledger.intermediate_bases.length > 0 && <h3>{t("ledger.bases")}</h3>}
+      {ledger.synthetic_bases.map((one, i) => (
+        <p key={i}>{t(one.made ? "ledger.base_made" : "ledger.base_found", { tensor: one.base_of })}</p>
+      ))}
+      {ledger.intermediate_bases.map((name) => (
+        <p key={name}>
+          {node(name)} {t("ledger.intermediate_base")}
+        </p>
+      ))}
+      {ledger.subclasses.length > 0 && <h3>{t("ledger.subclasses")}</h3>}
+      {ledger.subclasses.map((one, i) => (
+        <p key={i}>
+          {t(`ledger.side_${one.side}`, { index: one.index })} <code>{one.tensor}</code>: <code>{one.type}</code> (
+          {one.attrs.join(", ")})
+        </p>
+      ))}
+      {ledger.effect_tokens.length > 0 && <p>{t("ledger.tokens", { tokens: ledger.effect_tokens.join(", ") })}</p>}
+    </>
+  );
+}
+
+const FLAGS = ["data", "metadata", "requires_grad", "hidden_from_autograd", "under_no_grad"] as const;
+
+function Mutations({ ledger, node }: { ledger: LedgerPayload; node: NodeLink }) {
   if (!ledger.mutations.length && !ledger.views.length) return <p class="dim">{t("ledger.no_mutations")}</p>;
   return (
     <table class="t">
@@ -113,10 +189,13 @@ function Mutations({ ledger, node }: { ledger: LedgerPayload; node: (name: strin
           <tr key={i}>
             <td class="m nb">{one.op.replace(/\.(default|Tensor|int|Scalar)$/, "")}</td>
             <td class="m">
-              {one.tensor} <span class="dim">{t(`ledger.${one.what}` as Key)}</span>
+              {one.tensor} <span class="dim">{t(`ledger.${one.what}` as Key)}</span>{" "}
+              {one.through_view && <span class="dim">{t("ledger.through_view")}</span>}{" "}
+              {one.backward && <span class="bw">{t("backward")}</span>}
             </td>
-            <td>→ {one.nodes.map(node)}</td>
-            <td>{one.copy_node && <>copy_ {node(one.copy_node)}</>}</td>
+            <td class="m dim">→ {one.functional.map((part) => part.op.replace(/\.default$/, "")).join(", ")}</td>
+            <td>{one.nodes.map(node)}</td>
+            <td>{one.copy_node && <>→ {node(one.copy_node)}</>}</td>
             <td class="nb">
               <LineLink line={one.line} />
             </td>
@@ -128,7 +207,8 @@ function Mutations({ ledger, node }: { ledger: LedgerPayload; node: (name: strin
             <td class="m">
               {one.tensor} <span class="dim">{t("ledger.view")}</span>
             </td>
-            <td>→ {one.nodes.map(node)}</td>
+            <td />
+            <td>{one.nodes.map(node)}</td>
             <td />
             <td class="nb">
               <LineLink line={one.line} />
