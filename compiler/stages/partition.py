@@ -102,7 +102,27 @@ class Partition:
             compat.observing(current),
             second_backwards(shared, session.sources),
         ):
-            yield
+            try:
+                yield
+            finally:
+                _tell_absent(session)
+
+
+def _tell_absent(session: Session) -> None:
+    """What a forward was to save and did not make: the run fails of it, and torch does not say of what."""
+    for module in session.modules:
+        if module.graph != "forward" or module.compile is None:
+            continue
+        graph = session.graphs.get((module.compile, _NAME, "forward"))
+        lines = {node.name: node.line for node in graph.nodes} if graph is not None else {}
+        for name, operator in module.absent.items():
+            finding = Finding(
+                severity=Severity.ERROR,
+                message=message("partition.absent", node=name, operator=operator),
+                line=lines.get(name),
+                entity=f"{slug(module.compile)}/partition/forward/{name}",
+            )
+            session.emit(finding, stage=_NAME, compile=module.compile)
 
 
 def _partitioner(given: str, observation: compat.Observation) -> str:

@@ -7,6 +7,7 @@ follows a graph break, the backward and later calls are seen, with real values, 
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -54,6 +55,8 @@ class InterpretedModule:
         }
         self.graph = "backward" if self.is_backward else "inference" if lowering.is_inference else "forward"
         self.runner: Callable[[list[Any]], Sequence[Any]] = self.interpret
+        # Outputs that were to be tensors, by the fake kernels, and were nothing when the graph ran: name and operator of each.
+        self.absent: dict[str, str] = {}
         # GraphLowering's own copy of the post-grad graph, as it was lowered.
         self._interpreter = _Interpreter(lowering.orig_gm, garbage_collect_values=True)
         self._interpreter.extra_traceback = False
@@ -71,12 +74,20 @@ class InterpretedModule:
         sizes = self._sizes(args) if self._symbolic else {}
         with torch.no_grad():
             values = self._interpreter.boxed_run(args)
+        self._note_absent(values)
         # Kept, they would hold the outputs alive: autograd then copies gradients where it could have taken them.
         self._interpreter.env = {}
         return tuple(
             _restride(value, stride, sizes) if isinstance(value, torch.Tensor) and stride is not None else value
             for value, stride in zip(values, self._strides, strict=True)
         )
+
+    def _note_absent(self, values: Sequence[Any]) -> None:
+        given = self._interpreter.graph.output_node().args[0]
+        for node, value in zip(given, values, strict=True):
+            if value is None and isinstance(node, torch.fx.Node) and isinstance(node.meta.get("val"), torch.Tensor):
+                maker = node.args[0] if node.target is operator.getitem else node
+                self.absent[node.name] = str(getattr(maker, "target", node.target))
 
     def _check(self, args: list[Any]) -> None:
         for expected, given in zip(self._inputs, args, strict=False):
