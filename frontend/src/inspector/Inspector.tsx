@@ -202,7 +202,14 @@ function AboutNode({ entity }: { entity: Entity }) {
       {it.backward && it.twin >= 0 && graph.nodes[it.twin] && (
         <div class="why none">{t("inspector.gradient_of", { name: graph.nodes[it.twin]!.name })}</div>
       )}
+      {it.roles.has("accumulation") && <div class="why none">{t("inspector.accumulation")}</div>}
       <dl>
+        {it.gradFn && (
+          <>
+            <dt>grad_fn</dt>
+            <dd>{it.gradFn}</dd>
+          </>
+        )}
         {it.value && (
           <>
             <dt>{t("inspector.shape")}</dt>
