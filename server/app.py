@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from server import errors
+from server.access import Access, Pace
 from server.api import artifacts, events, examples, health, pictures, plain, runs
 from server.context import Context
 from server.engine import Queue, migrate
@@ -47,6 +48,8 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
         responses={422: {"model": errors.ErrorBody, "description": "The request is not valid."}},
     )
+    if settings.token:
+        app.add_middleware(Access, token=settings.token)
     app.add_middleware(Guard, body_bytes=settings.body_bytes)
     app.add_exception_handler(errors.ApiError, errors.on_api_error)
     app.add_exception_handler(RequestValidationError, errors.on_invalid)
@@ -69,6 +72,7 @@ def _open(settings: Settings) -> Context:
         feeds=Feeds(store, settings.follow_seconds),
         queue=Queue(store, settings.queue),
         executors=Executors(store.engine, settings.dead_seconds),
+        pace=Pace(settings.runs_per_minute),
     )
     import_recordings(store, context.artifacts)
     return context

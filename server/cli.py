@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compiler.events import Mode, Options, StageName
-from compiler.text import render
+from compiler.text import message, render
 from server.settings import Settings, load
 
 app = typer.Typer(
@@ -47,26 +47,48 @@ def serve(
     data: Data = None,
 ) -> None:
     """Start the explorer and its worker."""
-    from server.address import CannotServeError, open_socket
-    from server.sandbox.isolation import IsolationError
+    from dataclasses import replace
+
+    from server.address import CannotServeError, is_loopback, open_socket
+    from server.sandbox.isolation import IsolationError, Mode
     from server.sandbox.isolation.probe import choose, probe_apart
     from server.sandbox.isolation.text import refusal, sentence
+    from server.tokens import fit, new_token
 
     settings = _settings(host=host, port=port, data=None if data is None else str(data))
+    if settings.token and not fit(settings.token):
+        raise _stop(render(message("server.token_unfit")))
     try:
         listener = open_socket(settings)
     except CannotServeError as fault:
         raise _stop(render(fault.cause), 1) from None
-    name = f"[{settings.host}]" if ":" in settings.host else settings.host
-    console = Console(stderr=True)
-    console.print(Text.assemble("aotscope is on ", (f"http://{name}:{listener.getsockname()[1]}", "bold")))
+    said: list[str] = []
+    open_to_all = settings.isolation == Mode.NONE
     if not no_worker:
         found = probe_apart()
         try:
             chosen = choose(settings.isolation, found)
         except IsolationError as fault:
             raise _stop(render(refusal(settings.isolation, fault.step, fault.reason)), 1) from None
-        console.print(Text(f"Isolation. {render(sentence(chosen, found.landlock_abi))}", style="dim"))
+        said.append(f"Isolation. {render(sentence(chosen, found.landlock_abi))}")
+        open_to_all = chosen is Mode.NONE
+        if open_to_all and settings.isolation != Mode.NONE:
+            why = message("server.isolation_tried", namespaces=found.namespaces.said, landlock=found.landlock.said)
+            said.append(render(why))
+    if open_to_all and not is_loopback(settings.host):
+        raise _stop(render(message("server.not_loopback", host=settings.host)), 1)
+    if open_to_all and not settings.token:
+        settings = replace(settings, token=new_token())
+        said.append(render(message("server.token_made")))
+    elif settings.token:
+        said.append(render(message("server.token_set")))
+    name = f"[{settings.host}]" if ":" in settings.host else settings.host
+    address = f"http://{name}:{listener.getsockname()[1]}"
+    console = Console(stderr=True, soft_wrap=True)
+    shown = f"{address}/?token={settings.token}" if settings.token else address
+    console.print(Text.assemble("aotscope is on ", (shown, "bold")))
+    for line in said:
+        console.print(Text(line, style="dim"))
     from server import serve as serving
 
     serving.serve(settings, listener, worker=not no_worker)
@@ -110,14 +132,15 @@ def run(
 @app.command()
 def examples() -> None:
     """List the examples."""
-    from server.examples import FOLDER
+    from server.examples import example_files
     from server.examples import examples as gallery
 
     table = Table(box=None, pad_edge=False)
     table.add_column("file", no_wrap=True)
     table.add_column("shows")
-    for example in gallery():
-        table.add_row(Text(str(FOLDER / f"{example.name}.py")), Text(f"{example.title}. {example.description}"))
+    for file, example in zip(example_files(), gallery(), strict=True):
+        title = example.title if example.group == "questions" else f"{example.title}."
+        table.add_row(Text(str(file)), Text(f"{title} {example.description}"))
     Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 

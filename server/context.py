@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from compiler.text import message
+from server.access import Pace
 from server.engine import Queue
 from server.errors import ApiError
 from server.settings import Settings
@@ -25,6 +26,7 @@ class Context:
     feeds: Feeds
     queue: Queue
     executors: Executors
+    pace: Pace
 
     def run(self, run: str) -> Run:
         """The run's row. Raises ApiError 404."""

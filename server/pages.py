@@ -11,7 +11,7 @@ import jinja2
 from markupsafe import Markup
 
 from compiler.errors import AotscopeError
-from compiler.text import message
+from compiler.text import Message, message, render
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
@@ -31,6 +31,20 @@ def _templates() -> jinja2.Environment:
 def shell(view: str, run: str, title: str) -> str:
     """The page that loads the front end. `view` is page or embed; `run` an id or "" for a new one."""
     return _templates().get_template("page.html").render(view=view, run=run, title=title, inline=None)
+
+
+def token_page(cause: Message, language: str) -> str:
+    """What a browser sees that has no token: why, and a form without script that asks for it."""
+    return (
+        _templates()
+        .get_template("token.html")
+        .render(
+            language=language,
+            sentence=render(cause, language),
+            label=render(message("server.token_label"), language),
+            go=render(message("server.token_go"), language),
+        )
+    )
 
 
 def docs(openapi: dict[str, Any]) -> str:

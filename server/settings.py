@@ -42,6 +42,16 @@ SETTINGS = (
         "",
         "`compose`: listen on all addresses of the container, whose port is published on loopback only.",
     ),
+    Setting(
+        "token",
+        "",
+        "Token that every request must bring, 16 letters, digits, - and _ at least. "
+        "Empty: none is needed, unless snippets are not isolated; then one is made at the start and printed.",
+    ),
+    Setting(
+        "runs_per_minute", 60, "Runs that one client may ask for in a minute; more are refused with 429. 0: no limit."
+    ),
+    Setting("proxies", 0, "Reverse proxies before the server that add to X-Forwarded-For; tells clients apart."),
     Setting("concurrency", 1, "Runs that one worker executes at the same time."),
     Setting("queue", 64, "Runs that may wait; more are refused with 429."),
     Setting("queue_poll_seconds", 0.05, "How often a worker looks for a waiting run."),
@@ -79,6 +89,9 @@ class Settings:
     host: str
     port: int
     behind: str
+    token: str
+    runs_per_minute: int
+    proxies: int
     concurrency: int
     queue: int
     queue_poll_seconds: float

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Query, Response
+from fastapi import APIRouter, Body, Depends, Query, Request, Response
 
 from compiler.events import RunRequest
 from compiler.text import Frozen, message
+from server.access import client_of
 from server.context import Context, Shared
 from server.document import document, stored
 from server.engine import QueueFullError
@@ -89,14 +90,27 @@ def view(run: Run) -> RunView:
     )
 
 
+def _in_pace(request: Request, shared: Shared) -> None:
+    """Before the body is looked at: what is refused for being wrong counts too. Raises ApiError 429."""
+    client = client_of(request.scope, request.headers, shared.settings.proxies)
+    after = shared.pace.take(client)
+    if after is not None:
+        cause = message("server.too_fast", limit=shared.settings.runs_per_minute, seconds=after)
+        raise ApiError(429, cause, {"retry-after": str(after)})
+
+
 @router.post(
     "/api/v1/runs",
+    dependencies=[Depends(_in_pace)],
     status_code=202,
     responses={
         200: {"model": Submitted, "description": "`reuse`: the finished run of the same request."},
         413: {"model": ErrorBody},
         422: {"model": ErrorBody},
-        429: {"model": ErrorBody, "description": "Too many runs wait; `Retry-After` says when to ask again."},
+        429: {
+            "model": ErrorBody,
+            "description": "Too many runs wait, or too many of this client's; `Retry-After` says when to ask again.",
+        },
     },
 )
 def submit(

@@ -51,8 +51,12 @@ class Child:
 class Launcher:
     """One fork server, started at the first need (or by `ready`), and again when it has died. Safe for several threads."""
 
-    def __init__(self, child: str, *, warm: bool, own: bool = False, isolation: str = "none") -> None:
-        """`own`: the snippet is the user's own, and sees the user's whole environment. `isolation`: as in the settings."""
+    def __init__(
+        self, child: str, *, warm: bool, own: bool = False, isolation: str = "none", strangers: bool = False
+    ) -> None:
+        """`own`: the snippet is the user's own, and sees the user's whole environment. `isolation`: as in the settings.
+        `strangers`: anybody's snippets may come, so that without isolation there are no children."""
+        self._strangers = strangers
         self._isolation = isolation
         self._child = child
         self._warm = warm
@@ -142,6 +146,9 @@ class Launcher:
         if ready.error:
             self._stop()
             raise ForkServerError(message("server.fork_server_failed", error=ready.error))
+        if self._strangers and (ready.isolation is None or ready.isolation.mode is Mode.NONE):
+            self._stop()
+            raise ForkServerError(message("server.strangers_refused"))
         self._ready = ready
         return ready
 

@@ -54,7 +54,7 @@ class Agent:
         self._settings = settings
         self._runs = Runs(settings.url)
         self._artifacts = Artifacts(settings.folder / "artifacts")
-        self._launcher = Launcher(settings.child, warm=True, isolation=settings.isolation)
+        self._launcher = Launcher(settings.child, warm=True, isolation=settings.isolation, strangers=not settings.token)
         self._executors = Executors(self._runs.engine, settings.dead_seconds)
         self._stopping = threading.Event()
         self._engine: Engine | None = None

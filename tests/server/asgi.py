@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -15,7 +16,7 @@ from server.settings import load
 
 
 class Client:
-    """GET, one at a time. `context` is the application's own."""
+    """GET and POST, one at a time. No cookie is kept; `context` is the application's own."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, client: httpx.AsyncClient, context: Context) -> None:
         self._loop = loop
@@ -23,12 +24,16 @@ class Client:
         self.context = context
 
     def get(self, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
+        self._client.cookies.clear()
         return self._loop.run_until_complete(self._client.get(path, headers=headers))
+
+    def post(self, path: str, json: object) -> httpx.Response:
+        return self._loop.run_until_complete(self._client.post(path, json=json))
 
 
 @contextmanager
-def serving(data: Path) -> Iterator[Client]:
-    app = create_app(load({}, data=str(data)))
+def serving(data: Path, **settings: Any) -> Iterator[Client]:
+    app = create_app(load({}, data=str(data), **settings))
     loop = asyncio.new_event_loop()
     lifespan = app.router.lifespan_context(app)
     loop.run_until_complete(lifespan.__aenter__())

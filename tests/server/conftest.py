@@ -98,7 +98,8 @@ class Service:
     def __init__(self, data: Path, *arguments: str, child: str = FAKE, **settings: Any) -> None:
         self.data = data
         self.arguments = arguments
-        self.environment = {f"AOTSCOPE_{name.upper()}": str(value) for name, value in settings.items()}
+        values = {"runs_per_minute": 0} | settings
+        self.environment = {f"AOTSCOPE_{name.upper()}": str(value) for name, value in values.items()}
         self.environment |= {"AOTSCOPE_CHILD": child, "PYTHONPATH": str(ROOT)}
         self.process: subprocess.Popen[str] | None = None
         self.client = httpx.Client(timeout=30)
@@ -113,7 +114,11 @@ class Service:
         assert self.process.stderr is not None
         line = self.process.stderr.readline()
         assert line.startswith("aotscope is on http://"), line + self.process.stderr.read()
-        self.client.base_url = httpx.URL(line.split()[-1])
+        url = httpx.URL(line.split()[-1])
+        self.client.base_url = url.copy_with(query=None)
+        if token := url.params.get("token"):
+            # As where no isolation works.
+            self.client.headers["authorization"] = f"Bearer {token}"
         self.until(lambda: self.client.get("/api/v1/health").status_code == 200)
 
     def ready(self) -> None:
