@@ -7,6 +7,7 @@ import { cancel, examples, mode, native, offline, openExample, permalink, submit
 import { sheet, toggleSheet } from "./sheets";
 import { nextTheme, theme } from "./settings";
 
+const GROUPS = ["examples", "questions"] as const;
 const shared = signal(false);
 const apple = /Mac|iPhone|iPad/.test(navigator.platform);
 
@@ -66,10 +67,16 @@ export function TopBar() {
               }}
             >
               {shownExample() === "" && <option value="">–</option>}
-              {examples.value.map((example) => (
-                <option key={example.name} value={example.name} title={example.description}>
-                  {example.title || example.name}
-                </option>
+              {GROUPS.map((group) => (
+                <optgroup key={group} label={t(`top.${group}`)}>
+                  {examples.value
+                    .filter((example) => example.group === group)
+                    .map((example) => (
+                      <option key={example.name} value={example.name} title={example.description}>
+                        {example.title || example.name}
+                      </option>
+                    ))}
+                </optgroup>
               ))}
             </select>
           </label>

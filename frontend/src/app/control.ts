@@ -94,10 +94,10 @@ export function openExample(example: Example, keepPlace = false): void {
   batch(() => {
     trouble.value = null;
     source.value = example.source;
-    if (!keepPlace) place.value = { ...NOWHERE, stage: place.value.stage };
+    if (!keepPlace) place.value = example.place ? parsePlace(example.place) : { ...NOWHERE, stage: place.value.stage };
   });
   adopted = "";
-  if (example.run) watch(example.run, keepPlace);
+  if (example.run) watch(example.run, keepPlace || example.place !== "");
 }
 
 export async function submit(): Promise<void> {

@@ -3,8 +3,17 @@ import type { CodePayload } from "../generated/contract";
 import { closure, codeMarks, linkIndex, select, selected } from "../state/store";
 import { CodeViewer } from "./viewer";
 
+interface Props {
+  readonly code: CodePayload;
+  readonly label: string;
+  /** The line to open at, while nothing is selected. */
+  readonly home?: number;
+  /** The line that stands for the selection, where one of its lines says more than the first. */
+  readonly at?: number | null;
+}
+
 /** A text whose lines are linked: what belongs to the selection is marked, what belongs to nothing is dim. */
-export function CodePane({ code, label }: { code: CodePayload; label: string }) {
+export function CodePane({ code, label, home, at }: Props) {
   const host = useRef<HTMLDivElement>(null);
   const viewer = useRef<CodeViewer | null>(null);
   const marks = useMemo(() => codeMarks(code), [code]);
@@ -33,9 +42,12 @@ export function CodePane({ code, label }: { code: CodePayload; label: string }) 
       }
     }
     viewer.current?.setDress({ selected: lines, dim: (line) => marks.size > 0 && !marks.has(line), error: null });
-    const first = Math.min(...lines);
+    const first = at ?? Math.min(...lines);
     if (Number.isFinite(first)) viewer.current?.reveal(first);
-  }, [code, reached, chosen]);
+  }, [code, reached, chosen, at]);
+  useEffect(() => {
+    if (home && selected.peek() === null) viewer.current?.reveal(home, "start");
+  }, [code, home]);
 
   return <div class="cm-host" ref={host} data-code={code.id} />;
 }

@@ -50,6 +50,12 @@ function useCosts(): Costs {
   }, [partition, breaks, timeline]);
 }
 
+/** The first line that broke the graph, else the first that costs anything. */
+function firstMark(costs: Costs): number {
+  const broken = [...costs].filter(([, cost]) => cost.trouble).map(([line]) => line);
+  return Math.min(...(broken.length ? broken : costs.keys()));
+}
+
 function errorLine(): number | null {
   const now = run.value;
   if (now.ending?.line) return now.ending.line;
@@ -102,6 +108,14 @@ export function SourcePane() {
   useEffect(() => {
     if (wrong !== null) editor.current?.reveal(wrong);
   }, [wrong]);
+  const opened = useRef("");
+  const id = run.value.id;
+  useEffect(() => {
+    // Once for each run, when its first marks are there, and never under the hands of who is typing.
+    if (!same || !costs.size || opened.current === id) return;
+    opened.current = id;
+    if (selected.peek() === null && wrong === null && !editor.current?.view.hasFocus) editor.current?.reveal(firstMark(costs));
+  }, [same, costs, id]);
 
   return <div class="cm-host" ref={host} data-pane="source" />;
 }

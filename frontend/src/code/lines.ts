@@ -39,12 +39,12 @@ const field = StateField.define<DecorationSet>({
 export const dressing: Extension = field;
 
 /** Scrolls a line into view, unless it is there. */
-export function scrollTo(view: EditorView, number: number): void {
+export function scrollTo(view: EditorView, number: number, where: "center" | "start" = "center"): void {
   if (number < 1 || number > view.state.doc.lines) return;
   const line = view.state.doc.line(number);
   const block = view.lineBlockAt(line.from);
   const { scrollTop, clientHeight } = view.scrollDOM;
   const top = view.documentTop - view.scrollDOM.getBoundingClientRect().top + scrollTop + block.top;
-  if (clientHeight > 0 && top > scrollTop + 10 && top < scrollTop + clientHeight - 40) return;
-  view.dispatch({ effects: EditorView.scrollIntoView(line.from, { y: "center" }) });
+  if (where === "center" && clientHeight > 0 && top > scrollTop + 10 && top < scrollTop + clientHeight - 40) return;
+  view.dispatch({ effects: EditorView.scrollIntoView(line.from, { y: where, yMargin: 6 }) });
 }

@@ -50,8 +50,8 @@ export class CodeViewer {
     this.view.dispatch({ effects: setDress.of(dress) });
   }
 
-  reveal(line: number): void {
-    scrollTo(this.view, line);
+  reveal(line: number, where: "center" | "start" = "center"): void {
+    scrollTo(this.view, line, where);
   }
 
   close(): void {

@@ -374,15 +374,36 @@ export interface CachePayload {
   warm_seconds: number | null;
 }
 /**
- * One compile in an otherwise equal setting. `outcome` is torch's: hit, miss, bypass; `reason` its own text for a bypass.
+ * One look-up in an otherwise equal setting; `changed` is another batch size. `outcome` is torch's: hit, miss, bypass;
+ * `reason` its own text for a bypass. `parts` are those of the key where torch tells them (cold only), `changes` what differs
+ * from the cold look-up in the same place.
  */
 export interface CacheProbe {
   cache: "aot_autograd" | "fx_graph";
+  changes: KeyChange[];
   count: number;
   key: string;
   outcome: "hit" | "miss" | "bypass" | "unused";
+  parts: KeyPart[];
   reason: string;
-  what: "cold" | "warm";
+  what: "cold" | "warm" | "changed";
+}
+/**
+ * A part of the key that is not what it was in the cold compile: both texts, cut around where they differ; "" where there was
+ * no such part.
+ */
+export interface KeyChange {
+  after: string;
+  before: string;
+  name: string;
+}
+/**
+ * One of the things that a cache key is a hash of, under torch's name; `text` is cut.
+ */
+export interface KeyPart {
+  digest: string;
+  name: string;
+  text: string;
 }
 /**
  * `id` is the prefix of the lines' ids: line 412 is `<id>/@412`. Entities in `marks` are FX nodes of the neighbouring
@@ -407,6 +428,7 @@ export interface ExecutionPayload {
   compared: boolean;
   comparisons: Comparison[];
   compile_seconds: number | null;
+  divergence: Divergence | null;
   format: "execution/1";
   graphs_differ: Message | null;
   kernels: KernelTime[];
@@ -429,6 +451,45 @@ export interface Comparison {
   mismatch: string;
   name: string;
   shape: number[];
+}
+/**
+ * Where results that differ come from. `first` is the first backend that differs from the one before by more than rounding
+ * (null: none does). `own` says that all differences are of the size of eager's own error against float64.
+ */
+export interface Divergence {
+  buffer: WrongBuffer | null;
+  buffers_compared: number | null;
+  first: string | null;
+  notes: Message[];
+  own: boolean;
+  steps: StageStep[];
+}
+/**
+ * The first of Inductor's buffers that is not the value of its FX node: both against the float64 value, whose largest
+ * magnitude is `scale`; `difference` is the buffer's, `own` that of the same graph, interpreted.
+ */
+export interface WrongBuffer {
+  buffer: string;
+  difference: number | null;
+  entity: string;
+  kernel: string;
+  line: number | null;
+  own: number | null;
+  scale: number;
+}
+/**
+ * The whole snippet run with one of torch's backends, against the one before (`before`, "" for eager itself). `worst` is the
+ * first tensor that does not agree. `error` is the largest distance from eager in float64, as a share of the tensor's largest
+ * value; null without that yardstick. `failed` is the exception's type and text, when it raised.
+ */
+export interface StageStep {
+  backend: string;
+  before: string;
+  compared: number;
+  disagree: number;
+  error: number | null;
+  failed: string;
+  worst: Comparison | null;
 }
 export interface KernelTime {
   calls: number;
@@ -999,8 +1060,9 @@ export interface Parameters {
   tensors: number;
 }
 /**
- * `series` says how it was obtained: `dry_run` (Inductor's own wrapper run with empty kernels), `compiled` and `eager`
- * (measured by the profiler). `method` is that in a sentence. `forward_end` is the first point of the backward.
+ * `series` says how it was obtained: `plan` (Inductor's memory plan, as planned), `dry_run` (Inductor's own wrapper run with
+ * empty kernels), `compiled` and `eager` (measured by the profiler). `method` is that in a sentence. `forward_end` is the
+ * first point of the backward. A plan has `owners`.
  */
 export interface MemoryTimelinePayload {
   blocks: BlockColumns;
@@ -1010,10 +1072,11 @@ export interface MemoryTimelinePayload {
   forward_end: number | null;
   id: string;
   method: Message;
+  owners: OwnerColumns | null;
   peak_bytes: number;
   peak_point: number;
   points: PointColumns;
-  series: "dry_run" | "compiled" | "eager";
+  series: "dry_run" | "compiled" | "eager" | "plan";
   strings: string[];
 }
 /**
@@ -1029,6 +1092,16 @@ export interface BlockColumns {
   module: number[];
   name: number[];
   start: number[];
+}
+/**
+ * From `point` on, block number `block` belongs to the buffer `name` (an index into `strings`). `how`: 0 it was allocated for
+ * it, 1 Inductor reuses what another buffer had, 2 a kernel writes in place over its input.
+ */
+export interface OwnerColumns {
+  block: number[];
+  how: number[];
+  name: number[];
+  point: number[];
 }
 /**
  * A point is the state after one allocation or release. `label` and `entity` are indices into `strings`: the wrapper's

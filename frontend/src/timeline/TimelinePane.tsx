@@ -7,14 +7,16 @@ import { bytes, shortBytes } from "../messages/format";
 import { closure, payload, place, ready, run, select, selected, show } from "../state/store";
 import { blocksOf, tensorsOf, type Tensor } from "../state/tensors";
 import { aliveAt } from "./stack";
+import { useReveal } from "../views/reveal";
 import { TimelineView } from "./view";
 
 type Series = MemoryTimelinePayload["series"];
 const NO_TENSORS: readonly Tensor[] = [];
-const SERIES: readonly Series[] = ["eager", "dry_run", "compiled"];
+const SERIES: readonly Series[] = ["eager", "plan", "dry_run", "compiled"];
 
 function useTimelines(): Record<Series, MemoryTimelinePayload | null> {
   return {
+    plan: ready(payload("memory", "timeline", undefined, "plan")),
     dry_run: ready(payload("memory", "timeline", undefined, "dry_run")),
     eager: ready(payload("memory", "timeline", undefined, "eager")),
     compiled: ready(payload("memory", "timeline", undefined, "compiled")),
@@ -128,6 +130,8 @@ interface AliveProps {
 }
 
 function Alive({ timeline, tensors, point, linked, list, onPick }: AliveProps) {
+  const pane = useRef<HTMLDivElement>(null);
+  useReveal(pane, linked);
   if (!timeline) return <div class="pk" />;
   const at = Math.min(point ?? timeline.peak_point, timeline.points.live.length - 1);
   const alive = aliveAt(timeline, at);
@@ -135,7 +139,7 @@ function Alive({ timeline, tensors, point, linked, list, onPick }: AliveProps) {
   const rest = alive.slice(shown.length);
   const { blocks, strings } = timeline;
   return (
-    <div class="pk">
+    <div class="pk" ref={pane}>
       <h3>{headline(timeline, at)}</h3>
       {shown.map((block) => {
         const line = blocks.line[block]!;

@@ -3,10 +3,13 @@ import type { Event } from "../state/events";
 
 export interface Example {
   readonly name: string;
+  readonly group: "examples" | "questions";
   readonly title: string;
   readonly description: string;
   readonly source: string;
   readonly options: Partial<RunRequest["options"]>;
+  /** The fragment of the address that shows what it is about; empty for the page's own choice. */
+  readonly place: string;
   readonly run: string | null;
 }
 

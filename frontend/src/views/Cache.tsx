@@ -1,7 +1,31 @@
 import { say, t } from "../messages";
 import { seconds } from "../messages/format";
 import { payload, ready } from "../state/store";
+import type { CacheProbe } from "../generated/contract";
 import { Empty, Figure } from "./parts";
+
+/** What the key is a hash of, and what of it has changed, where torch tells. */
+function Key({ probe }: { probe: CacheProbe }) {
+  return (
+    <>
+      {probe.changes?.map((change) => (
+        <div key={change.name}>
+          {t("cache.differs", { name: change.name })} <s>{change.before}</s> → {change.after}
+        </div>
+      ))}
+      {probe.parts?.length > 0 && (
+        <details>
+          <summary>{t("cache.parts", { count: probe.parts.length })}</summary>
+          {probe.parts.map((part) => (
+            <div key={part.name} class="dim">
+              {part.digest} {part.name}: {part.text}
+            </div>
+          ))}
+        </details>
+      )}
+    </>
+  );
+}
 
 export function Cache() {
   const cache = ready(payload("cache", "cache"));
@@ -43,6 +67,7 @@ export function Cache() {
                     <td class="n">{probe.count}</td>
                     <td class="m">
                       {probe.reason} <span class="dim">{probe.key}</span>
+                      <Key probe={probe} />
                     </td>
                   </tr>
                 ))}

@@ -1,8 +1,10 @@
 import { CodePane } from "../code/CodePane";
+import { useRef } from "preact/hooks";
 import { t } from "../messages";
-import { closure, entityPrefix, graphsOf, payload, ready, select, show } from "../state/store";
+import { closure, entityPrefix, graphsOf, payload, ready, select, selected, show } from "../state/store";
 import { chosenGraph } from "./GraphStage";
 import { Empty, GraphPick } from "./parts";
+import { useReveal } from "./reveal";
 
 /** In a narrow list, what tells kernels apart. */
 const short = (name: string): string => name.replace(/^cpp_fused_+/, "");
@@ -14,6 +16,10 @@ export function Codegen() {
   const code = ready(payload("codegen", "code", graph || undefined));
   const kernels = ready(payload("codegen", "kernels", graph || undefined));
   const prefix = entityPrefix("codegen", graph);
+  const list = useRef<HTMLDivElement>(null);
+  useReveal(list, closure.value, kernels);
+  const own = kernels?.kernels.find((kernel) => `${prefix}/${kernel.name}` === selected.value);
+  const starts = kernels?.kernels.map((kernel) => kernel.first_line || (kernel.launches[0]?.line ?? 0)).filter(Boolean) ?? [];
   return (
     <>
       <div class="bar">
@@ -34,7 +40,7 @@ export function Codegen() {
         )}
       </div>
       <div class="body view cols" style={{ gridTemplateColumns: "250px minmax(0, 1fr)" }}>
-        <div role="listbox" aria-label={t("codegen.kernels")}>
+        <div ref={list} role="listbox" aria-label={t("codegen.kernels")}>
           {kernels?.kernels.map((kernel) => {
             const id = `${prefix}/${kernel.name}`;
             return (
@@ -55,7 +61,18 @@ export function Codegen() {
             );
           })}
         </div>
-        <div>{code ? <CodePane code={code} label={t("code.label", { stage: t("stage.codegen") })} /> : <Empty>{t("loading")}</Empty>}</div>
+        <div>
+          {code && kernels ? (
+            <CodePane
+              code={code}
+              label={t("code.label", { stage: t("stage.codegen") })}
+              home={Math.min(...starts, code.text.length)}
+              at={own ? own.first_line || (own.launches[0]?.line ?? null) : null}
+            />
+          ) : (
+            <Empty>{t("loading")}</Empty>
+          )}
+        </div>
       </div>
       <span />
     </>

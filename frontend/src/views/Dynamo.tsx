@@ -1,8 +1,10 @@
+import { useRef } from "preact/hooks";
 import { t } from "../messages";
 import { lineId } from "../link/entity";
 import { payload, ready, select, selectedLines } from "../state/store";
 import { GraphStage, type Tab } from "./GraphStage";
 import { Empty } from "./parts";
+import { useReveal } from "./reveal";
 
 export function Dynamo() {
   const breaks = ready(payload("dynamo", "breaks"));
@@ -68,9 +70,11 @@ function Breaks() {
 
 function Guards() {
   const guards = ready(payload("dynamo", "guards"));
+  const pane = useRef<HTMLDivElement>(null);
+  useReveal(pane, selectedLines.value, guards);
   if (!guards) return <Empty>{t("dynamo.guards_later")}</Empty>;
   return (
-    <div class="scroll">
+    <div class="scroll" ref={pane}>
       <table class="t">
         <thead>
           <tr>

@@ -1,4 +1,4 @@
-import type { ExecutionPayload, Timing } from "../generated/contract";
+import type { Divergence, ExecutionPayload, Timing } from "../generated/contract";
 import { say, t } from "../messages";
 import { seconds } from "../messages/format";
 import { payload, ready, select } from "../state/store";
@@ -42,6 +42,7 @@ function Report({ execution }: { execution: ExecutionPayload }) {
       {execution.graphs_differ && <p class="card bad">{say(execution.graphs_differ)}</p>}
       {execution.why_not_compared && <p class="dim">{say(execution.why_not_compared)}</p>}
       {timing ? <Samples timing={timing} /> : execution.why_not_timed && <p class="dim">{say(execution.why_not_timed)}</p>}
+      {execution.divergence && <Ladder divergence={execution.divergence} />}
       <h3>{t("execute.values")}</h3>
       {comparisons.length === 0 && <p class="dim">{t("execute.no_values")}</p>}
       {comparisons.length > 0 && (
@@ -75,6 +76,60 @@ function Report({ execution }: { execution: ExecutionPayload }) {
       <h3>{t("execute.kernels")}</h3>
       {kernels.length === 0 ? <p class="dim">{t("execute.no_kernels")}</p> : <Kernels execution={execution} />}
     </div>
+  );
+}
+
+/** Every backend against the one before, and the first wrong buffer inside Inductor. */
+function Ladder({ divergence }: { divergence: Divergence }) {
+  const { steps, first, buffer } = divergence;
+  return (
+    <>
+      <h3>{t("execute.ladder")}</h3>
+      {divergence.own && <p class="dim">{t("execute.ladder_own")}</p>}
+      {divergence.notes.map((note, i) => (
+        <p key={i} class="dim">{say(note)}</p>
+      ))}
+      {steps.length > 0 && (
+        <table class="t">
+          <thead>
+            <tr>
+              <th />
+              <th>{t("execute.backend")}</th>
+              <th class="n">{t("execute.disagree")}</th>
+              <th>{t("execute.worst")}</th>
+              <th class="n">{t("execute.max_abs")}</th>
+              <th class="n">{t("execute.error64")}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {steps.map((step) => (
+              <tr key={step.backend}>
+                <td class={step.backend === first || step.failed ? "bad" : "dim"}>{step.backend === first || step.failed ? "✕" : "✓"}</td>
+                <td class="m">{step.backend}</td>
+                <td class="n">{step.before && !step.failed ? `${step.disagree} / ${step.compared}` : "–"}</td>
+                <td class="m">{step.failed || step.worst?.name}</td>
+                <td class="n">{step.worst ? small(step.worst.max_abs) : "–"}</td>
+                <td class="n">{small(step.error)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {buffer && (
+        <p>
+          <button class="link" onClick={() => select(buffer.entity)}>
+            {t("execute.buffer", {
+              buffer: buffer.buffer,
+              node: buffer.entity.split("/").at(-1)!,
+              kernel: buffer.kernel.split("/").at(-1)!,
+              line: buffer.line ?? "?",
+              difference: small(buffer.difference),
+              own: small(buffer.own),
+            })}
+          </button>
+        </p>
+      )}
+    </>
   );
 }
 

@@ -1,10 +1,12 @@
 import { useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
 import type { FusionPayload } from "../generated/contract";
 import { t, type Key } from "../messages";
 import { bytes } from "../messages/format";
 import { closure, entityPrefix, graphsOf, linkIndex, payload, ready, select, show } from "../state/store";
 import { chosenGraph } from "./GraphStage";
 import { Empty, Figure, GraphPick } from "./parts";
+import { useReveal } from "./reveal";
 
 /** What was fused with what, and for any two nodes why they were not. */
 export function Fusion() {
@@ -25,11 +27,13 @@ export function Fusion() {
 
 function Groups({ fusion, graph }: { fusion: FusionPayload; graph: string }) {
   const prefix = entityPrefix("fusion", graph);
+  const pane = useRef<HTMLDivElement>(null);
+  useReveal(pane, closure.value, fusion);
   const known = fusion.groups.filter((group) => group.bytes_before !== null && group.bytes_after !== null);
   const before = known.reduce((sum, group) => sum + group.bytes_before!, 0);
   const after = known.reduce((sum, group) => sum + group.bytes_after!, 0);
   return (
-    <div class="scroll pad">
+    <div class="scroll pad" ref={pane}>
       <div class="cards">
         <Figure value={`${fusion.nodes_before} → ${fusion.nodes_after}`} label={t("fusion.nodes")} />
         <Figure value={`${bytes(before)} → ${bytes(after)}`} label={t("fusion.traffic")} />

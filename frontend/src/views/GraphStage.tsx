@@ -140,7 +140,8 @@ export function StageCode({ stage }: { stage: StageName }) {
 /** The graph in words: every node a row. */
 function NodeTable({ graph }: { graph: GraphModel }) {
   const order = graph.nodes.map((_, i) => i);
-  const chosen = selected.value === null ? -1 : (graph.byId.get(selected.value) ?? -1);
+  const own = selected.value === null ? -1 : (graph.byId.get(selected.value) ?? -1);
+  const chosen = own >= 0 ? own : graph.nodes.findIndex((node) => closure.value.has(node.id));
   return (
     <LongTable
       rows={order}

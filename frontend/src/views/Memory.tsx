@@ -4,7 +4,7 @@ import { payload, ready } from "../state/store";
 import { TimelinePane } from "../timeline/TimelinePane";
 import { Figure } from "./parts";
 
-const PEAKS = ["eager", "dry_run", "compiled"] as const;
+const PEAKS = ["eager", "plan", "dry_run", "compiled"] as const;
 
 /** The step's memory at full height, the figures side by side above it. */
 export function Memory() {

@@ -36,7 +36,7 @@ function Verdicts() {
   return (
     <LongTable
       rows={rows}
-      scrollTo={-1}
+      scrollTo={rows.findIndex((one) => closure.value.has(id(one.node)))}
       head={
         <tr>
           <th>{t("table.name")}</th>

@@ -4,6 +4,7 @@ import { bytes, size } from "../messages/format";
 import { closure, entityPrefix, graphsOf, payload, ready, select, selected, show } from "../state/store";
 import { chosenGraph } from "./GraphStage";
 import { Empty, GraphPick, stepKeys } from "./parts";
+import { useReveal } from "./reveal";
 
 /** Inductor's nodes before fusion: a list, and the text of one. */
 export function Schedule() {
@@ -11,6 +12,7 @@ export function Schedule() {
   const graphs = graphsOf("schedule", "schedule");
   const graph = chosenGraph("schedule", "schedule");
   const schedule = ready(payload("schedule", "schedule", graph || undefined));
+  useReveal(list, closure.value, schedule);
   if (!schedule) return <Wait graphs={graphs} graph={graph} />;
   const prefix = entityPrefix("schedule", graph);
   const ids = schedule.nodes.map((node) => `${prefix}/${node.name}`);
