@@ -1,4 +1,4 @@
-"""Calls of autograd's engine, for what goes wrong in the backward of a compiled graph."""
+"""The backward of a compiled graph, where autograd's engine calls it, for what goes wrong there."""
 
 from __future__ import annotations
 
@@ -7,33 +7,40 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch.autograd
+import torch._functorch._aot_autograd.runtime_wrappers as runtime_wrappers
+from torch._dynamo.eval_frame import skip_code
 
 from compiler.session import Sources
 from compiler.torch_compat.hooks import replaced
 
 _FREED = "Trying to backward through the graph a second time"
-_COMPILED = "torch/_functorch/_aot_autograd/runtime_wrappers.py"
 
 
 @contextmanager
 def second_backwards(said: Callable[[int | None], None], sources: Sources) -> Iterator[None]:
-    """While it lasts, `said` is told of each backward that fails in a compiled graph because an earlier one freed what that graph
-    had saved, with the snippet's line that asked for it. The exception goes its way."""
+    """Of the graphs compiled while it lasts, `said` is told of each backward that fails because an earlier one freed what the
+    graph had saved, with the snippet's line that asked for it. The exception goes its way.
+
+    Python's own `backward` cannot be the place: Dynamo traces calls of it, and would see another function there."""
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return original(*args, **kwargs)
-            except RuntimeError as error:
-                stack = traceback.extract_tb(error.__traceback__)
-                if str(error).startswith(_FREED) and any(frame.filename.endswith(_COMPILED) for frame in stack):
-                    said(_line(sources))
-                raise
+        def generate(*args: Any, **kwargs: Any) -> Callable[..., Any]:
+            backward: Callable[..., Any] = original(*args, **kwargs)
 
-        return run
+            def run(*given: Any) -> Any:
+                try:
+                    return backward(*given)
+                except RuntimeError as error:
+                    if str(error).startswith(_FREED):
+                        said(_line(sources))
+                    raise
 
-    with replaced(torch.autograd, "_engine_run_backward", make):
+            skip_code(run.__code__)  # what Dynamo's frame evaluation meets beside a model is not to be compiled
+            return run
+
+        return generate
+
+    with replaced(runtime_wrappers, "_codegen_compiled_backward", make):
         yield
 
 
