@@ -1,6 +1,7 @@
-"""The gallery: snippets in this folder, and recordings of their runs in `recorded/`.
+"""The gallery: snippets in this folder and in `questions/`, and recordings of their runs in `recorded/`.
 
-A snippet's docstring is its title (first line) and its description (the rest).
+A snippet's docstring is its title (first line) and its description (the rest); a last line that begins with # is the place at
+which the page opens it. Of a question, the title is what was asked, and the description the answer.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import gzip
 import hashlib
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from compiler.text import Frozen
 from server.recording import Recording, load
@@ -20,35 +22,52 @@ FOLDER = Path(__file__).parent
 
 
 class Example(Frozen):
-    """`source` is without the docstring; `run` the id of its recorded run, if there is one."""
+    """`source` is without the docstring; `place` the fragment of the address (with its #) that shows what it is about, if it has
+    one; `run` the id of its recorded run, if there is one."""
 
     name: str
+    group: Literal["examples", "questions"] = "examples"
     title: str
     description: str
     source: str
+    place: str = ""
     run: str | None = None
 
 
-def parse(name: str, text: str) -> Example:
+def parse(name: str, text: str, group: Literal["examples", "questions"] = "examples") -> Example:
     """An example from the text of its file. Raises ValueError when it has no docstring."""
     module = ast.parse(text)
     docstring = ast.get_docstring(module)
     if docstring is None:
         raise ValueError(f"the example {name} has no docstring")
-    title, _, description = docstring.partition("\n")
+    title, _, rest = docstring.partition("\n")
+    description, mark, place = rest.rpartition("\n#")
+    if not mark:
+        description = rest
     end = module.body[0].end_lineno or 1
     source = "".join(text.splitlines(keepends=True)[end:]).lstrip("\n")
-    return Example(name=name, title=title.strip(), description=" ".join(description.split()), source=source)
+    return Example(
+        name=name,
+        group=group,
+        title=title.strip(),
+        description=" ".join(description.split()),
+        source=source,
+        place=f"#{place.strip()}" if mark else "",
+    )
 
 
 @cache
 def examples(folder: Path = FOLDER) -> tuple[Example, ...]:
-    """All of them, by name."""
-    return tuple(parse(file.stem, file.read_text(encoding="utf-8")) for file in example_files(folder))
+    """All of them, by name, the questions last."""
+    return tuple(
+        parse(file.stem, file.read_text(encoding="utf-8"), "examples" if file.parent == folder else "questions")
+        for file in example_files(folder)
+    )
 
 
 def example_files(folder: Path = FOLDER) -> list[Path]:
-    return sorted(file for file in folder.glob("*.py") if file.name != "__init__.py")
+    own = sorted(file for file in folder.glob("*.py") if file.name != "__init__.py")
+    return own + sorted(folder.glob("questions/*.py"))
 
 
 def recorded_id(name: str) -> str:

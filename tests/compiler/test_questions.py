@@ -12,6 +12,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from compiler.events import StageName
+from server.examples import examples
 from tests.compiler.phases_run import run_jobs
 
 ROOT = Path(__file__).parents[2]
@@ -137,6 +138,19 @@ def test_every_thread_that_reproduces_has_its_question_and_its_answer() -> None:
     assert [case for case, (thread, _) in found.items() if thread not in THREADS[case]] == []
     stages = {stage.value for stage in StageName}
     assert [case for case, place in places().items() if place["stage"] not in stages] == []
+
+
+def test_the_gallery_has_each_question_with_its_answer() -> None:
+    """Its lines are those of the corpus: two lines of comments stand for the two of META."""
+    shown = {example.name: example for example in examples() if example.group == "questions"}
+    text = (ROOT / "docs" / "questions.md").read_text(encoding="utf-8")
+    written = {case: (question, answer, f"#{place}") for question, answer, _, case, place in ROW.findall(text)}
+    assert {name: (one.title, one.description, one.place) for name, one in shown.items()} == written
+    for name, one in shown.items():
+        corpus = (ISSUES / f"{name}.py").read_text(encoding="utf-8").splitlines()
+        assert one.source.splitlines()[2:] == corpus[2:]
+        assert corpus[0].startswith("META = {")
+        assert [line[:2] for line in one.source.splitlines()[:2]] == ["# ", "# "]
 
 
 @pytest.mark.timeout(300)

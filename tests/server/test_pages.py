@@ -120,5 +120,9 @@ def test_examples_are_complete() -> None:
     assert parse("x", '"""Title\n\nMore\nwords.\n"""\n\nmodel = 1\n') == Example(
         name="x", title="Title", description="More words.", source="model = 1\n"
     )
+    question = parse("x", '"""Why?\n\nSo.\n\n#stage=dynamo&line=3\n"""\nmodel = 1\n', "questions")
+    assert question == Example(
+        name="x", group="questions", title="Why?", description="So.", source="model = 1\n", place="#stage=dynamo&line=3"
+    )
     with pytest.raises(ValueError, match="no docstring"):
         parse("x", "model = 1\n")
