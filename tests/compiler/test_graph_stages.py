@@ -10,7 +10,7 @@ from compiler.events import StageName, StageStatus
 from compiler.ir.encode import decode
 from compiler.ir.graph import Graph
 from compiler.ir.verify import verify
-from tests.compiler.graph_cases import Seen, model
+from tests.compiler.graph_cases import Seen, captured, model
 
 MODELS = ("resnet_block", "moe_topk", "dynamic_batch", "selective_checkpoint", "batchnorm_buffers", "hop_cond")
 HALVES = ("forward", "backward")
@@ -220,3 +220,80 @@ def test_fused_pairs_are_in_one_group() -> None:
             assert decision.fused or decision.reason or decision.explanation
         for group in payload.groups:
             assert group.bytes_after <= group.bytes_before
+
+
+def test_the_flow_network_is_the_one_that_was_cut() -> None:
+    """Of every partition that solved one: its cut separates source from sink, and weighs what the solution says."""
+    for name in MODELS:
+        seen = model(name)
+        partitions = [one for one in seen.artifacts(StageName.PARTITION, "partition") if one.network_nodes]
+        networks = seen.artifacts(StageName.PARTITION, "network")
+        assert len(networks) == len(partitions) > 0
+        for network, partition in zip(networks, partitions, strict=True):
+            nodes, edges = network.nodes, network.edges
+            assert (len(nodes.name), network.edges_in_all) == (partition.network_nodes, partition.network_edges)
+            assert len(edges.source) == network.edges_in_all
+            side = dict(zip(nodes.name, nodes.source_side, strict=True))
+            assert (side["source"], side["sink"]) == (True, False)
+            across = [
+                nodes.source_side[source] and not nodes.source_side[target]
+                for source, target in zip(edges.source, edges.target, strict=True)
+            ]
+            assert edges.cut == across
+            weights = [weight for weight, cut in zip(edges.capacity, edges.cut, strict=True) if cut]
+            assert None not in weights
+            assert sum(weights) == pytest.approx(partition.cut_value)
+
+
+def test_checkpointed_regions_and_what_runs_twice() -> None:
+    seen = captured(
+        """
+import torch
+from torch.utils.checkpoint import checkpoint
+
+first, second = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+
+
+def block(x):
+    return second(first(x).relu()).sin()
+
+
+def model(x):
+    for _ in range(2):
+        x = checkpoint(block, x, use_reentrant=False)
+    return x
+
+
+inputs = (torch.randn(4, 8, requires_grad=True),)
+"""
+    )
+    (partition,) = seen.artifacts(StageName.PARTITION, "partition")
+    assert [(one.region, one.lines, list(one.policies)) for one in partition.regions] == [
+        (1, [9], ["PREFER_RECOMPUTE"]),
+        (2, [9], ["PREFER_RECOMPUTE"]),
+    ]
+    for region in partition.regions:
+        inside = [one for one in partition.decisions if one.region == region.region]
+        assert region.nodes == len(inside) == sum(region.policies.values())
+        assert region.recomputed == sum(one.verdict == "recomputed" for one in inside)
+    assert set(partition.recomputed_heavy) == {name for name in partition.recomputed if name.startswith("addmm")}
+    (finding,) = [one for one in seen.bodies("finding") if one.message.key == "partition.heavy_again"]
+    assert (finding.line, finding.message.params["count"]) == (9, len(partition.recomputed_heavy))
+    assert finding.entity == f"0_0/partition/backward/{partition.recomputed_heavy[0]}"
+
+
+@pytest.mark.parametrize(("budget", "again"), [(0.0, True), (1.0, False)])
+def test_random_operators_that_draw_again_are_told(budget: float, again: bool) -> None:
+    seen = captured(
+        f"""
+import torch
+config = {{"functorch": {{"activation_memory_budget": {budget}}}}}
+def model(x):
+    return torch.nn.functional.dropout(x * 1.5, 0.5, True)
+inputs = (torch.ones(256, requires_grad=True),)
+"""
+    )
+    (partition,) = seen.artifacts(StageName.PARTITION, "partition")
+    assert bool(partition.drawn_again) == again
+    told = [(one.message.key, one.line) for one in seen.bodies("finding")]
+    assert told == ([("partition.draws_again", 5)] if again else [])
