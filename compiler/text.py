@@ -43,6 +43,7 @@ def catalogue(language: str) -> dict[str, str]:
 
 
 def render(text: Message, language: str = "en") -> str:
-    """The sentence in a language. A template holds `{name}` for each parameter."""
-    template = catalogue(language)[text.key]
+    """The sentence in a language. A template holds `{name}` for each parameter. An unknown key, which a run can forge,
+    is its own sentence."""
+    template = catalogue(language).get(text.key, text.key)
     return re.sub(r"\{(\w+)\}", lambda hit: str(text.params.get(hit[1], hit[0])), template)

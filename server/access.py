@@ -1,4 +1,4 @@
-"""Who may ask, where a token is required: programs with `Authorization: Bearer`, browsers by an address with `?token=`, then a cookie."""
+"""Who may ask, where a token is required: programs by `Authorization: Bearer`, browsers by `?token=`, then by a cookie."""
 
 from __future__ import annotations
 

@@ -64,8 +64,10 @@ SETTINGS = (
     Setting("output_bytes", 1_000_000, "Printed output that is kept; the rest is cut, and said to be."),
     Setting("artifact_bytes", 256 * MIB, "Largest artifact."),
     Setting("artifacts_bytes", 1 << 30, "Bytes of all artifacts of a run."),
+    Setting("artifacts", 20_000, "Artifacts of a run."),
     Setting("event_bytes", 4 * MIB, "Largest event."),
     Setting("events", 100_000, "Events of a run."),
+    Setting("events_bytes", 128 * MIB, "Bytes of all events of a run, what it prints aside."),
     Setting("batch_seconds", 0.02, "Longest time for which events are held back to be written together."),
     Setting("follow_seconds", 0.025, "How often a stream looks for new events of a live run."),
     Setting("keep_alive_seconds", 15.0, "Silence after which a stream sends a comment."),
@@ -104,8 +106,10 @@ class Settings:
     output_bytes: int
     artifact_bytes: int
     artifacts_bytes: int
+    artifacts: int
     event_bytes: int
     events: int
+    events_bytes: int
     batch_seconds: float
     follow_seconds: float
     keep_alive_seconds: float

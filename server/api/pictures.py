@@ -77,7 +77,11 @@ def _answer(
         kind_of = str(orjson.loads(payload)["format"]).split("/")[0]
         if kind_of != "graph":
             raise ApiError(409, message("plain.picture_not_graph", hash=digest, kind=kind_of))
-    text = _made(payloads[0], payloads[1] if backward else None, lang, kind, dot_installed())
+    try:
+        text = _made(payloads[0], payloads[1] if backward else None, lang, kind, dot_installed())
+    except (LookupError, ValueError):
+        # A graph that a run has forged: two nodes of one name, or one that reads what comes after it.
+        raise ApiError(409, message("server.artifact_contradicts")) from None
     return Response(text, media_type=f"{kind}; charset=utf-8", headers=headers)
 
 

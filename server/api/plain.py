@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import HTMLResponse
 
+from compiler.text import message
 from server import errors
 from server.context import Shared
 from server.document import stored
@@ -28,7 +29,11 @@ def page(
     run = shared.runs.get(id)
     if run is None:
         return HTMLResponse(absent(id[:100], language), 404, headers)
-    text = plain(stored(shared.runs, shared.artifacts, run), run.state, language)
+    try:
+        text = plain(stored(shared.runs, shared.artifacts, run), run.state, language)
+    except (LookupError, TypeError, ValueError, ArithmeticError):
+        # What each payload says of itself was checked; what they say of each other, a run can forge.
+        raise errors.ApiError(409, message("server.artifact_contradicts")) from None
     return HTMLResponse(text, headers=headers)
 
 

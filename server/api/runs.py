@@ -109,7 +109,7 @@ def _in_pace(request: Request, shared: Shared) -> None:
         422: {"model": ErrorBody},
         429: {
             "model": ErrorBody,
-            "description": "Too many runs wait, or too many of this client's; `Retry-After` says when to ask again.",
+            "description": "Too many runs wait, or this client asks for too many; see `Retry-After`.",
         },
     },
 )

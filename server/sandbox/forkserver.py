@@ -28,7 +28,6 @@ from server.sandbox.protocol import Configuration, Isolation, PhaseRequest, Read
 from server.sandbox.warden import Walls, watch
 
 DESCRIPTORS = 5
-_MESSAGE_BYTES = 1 << 16
 _USERS = 5000
 
 
@@ -100,7 +99,7 @@ def serve(control: socket.socket, configuration: Configuration, mode: Mode) -> N
     wardens: set[int] = set()
     while True:
         try:
-            message, descriptors, _flags, _address = socket.recv_fds(control, _MESSAGE_BYTES, DESCRIPTORS)
+            message, descriptors, _flags, _address = socket.recv_fds(control, 1, DESCRIPTORS)
         except TimeoutError:
             _reap(wardens)
             continue
@@ -112,18 +111,18 @@ def serve(control: socket.socket, configuration: Configuration, mode: Mode) -> N
         pid = os.fork()
         if pid == 0:
             control.close()
-            _be_warden(configuration, walls, message, descriptors)
+            _be_warden(configuration, walls, descriptors)
         wardens.add(pid)
         for descriptor in descriptors:
             os.close(descriptor)
         control.sendall(b"+")
 
 
-def _be_warden(configuration: Configuration, walls: Walls, message: bytes, descriptors: list[int]) -> None:
+def _be_warden(configuration: Configuration, walls: Walls, descriptors: list[int]) -> None:
     try:
-        request = PhaseRequest.model_validate_json(message)
         request_file, events, stdout, stderr, control = descriptors
-        text = _request(request_file)
+        asked, _, text = _request(request_file).partition("\n")
+        request = PhaseRequest.model_validate_json(asked)
 
         def run(phase: PhaseRequest) -> None:
             if configuration.spawn:

@@ -171,10 +171,11 @@ class Launcher:
         child = Child(pipes[0][0], pipes[1][0], pipes[2][0], ours)
         try:
             with tempfile.TemporaryFile() as file:
-                file.write(request.model_dump_json().encode())
+                # In the file, not in the message: what a run found in one phase travels to the next, and may be large.
+                file.write(phase.model_dump_json().encode() + b"\n" + request.model_dump_json().encode())
                 file.flush()
                 passed = [file.fileno(), *(pipe[1] for pipe in pipes), theirs.fileno()]
-                socket.send_fds(self._socket, [phase.model_dump_json().encode()], passed)
+                socket.send_fds(self._socket, [b"?"], passed)
                 if self._socket.recv(1) != b"+":
                     raise ConnectionError("the fork server has ended")
         except OSError:

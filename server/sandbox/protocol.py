@@ -23,10 +23,10 @@ class PhaseLimits(Frozen):
 
 
 class PhaseRequest(Frozen):
-    """One phase to run. Five descriptors travel with it, in this order: the run's request as JSON (a file), the pipe of
-    the events, stdout, stderr, and the warden's control socket. `path` and `root` are the user's own file and its folder
-    (command line); without them the child lives in its scratch. `captured` is what the capture phase found, for the native
-    one."""
+    """One phase to run. A byte is sent for it, and five descriptors, in this order: a file with this as one line of JSON and
+    the run's request as another, the pipe of the events, stdout, stderr, and the warden's control socket. `path` and `root`
+    are the user's own file and its folder (command line); without them the child lives in its scratch. `captured` is what
+    the capture phase found, for the native one."""
 
     phase: Phase
     path: str | None = None

@@ -48,6 +48,7 @@ Terminal = Finished | Failed | TimedOut | Cancelled | Lost
 
 # For a child that has said its last word and does not end.
 _AFTER_DONE_SECONDS = 3.0
+_MOST_COMPILES = 2000
 _ORDER = tuple(StageName)
 _NATIVE_STAGES = (StageName.EXECUTE, StageName.CACHE)
 _CHILD_MAY_NOT_SAY = ("run_started", "phase_started", "finished", "failed", "timed_out", "cancelled", "lost")
@@ -110,8 +111,11 @@ class Supervisor:
         self._last_t = 0.0
         self._pending: list[Event] = []
         self._flushed = 0.0
-        self._sent: set[str] = set()
+        self._sent: dict[str, ArtifactRef] = {}
+        self._compiles: set[str] = set()
+        self._artifacts = 0
         self._artifacts_bytes = 0
+        self._events_bytes = 0
         self._printed_bytes = 0
         self._cut = False
         # Stages that started and did not end, in order, and those that ended in any way.
@@ -223,7 +227,9 @@ class Supervisor:
         self._say(PhaseStarted(phase=phase))
         settings = self._settings
         reader = FrameReader(
-            FrameLimits(settings.event_bytes, settings.artifact_bytes, settings.artifacts_bytes), self._artifacts_bytes
+            FrameLimits(settings.event_bytes, settings.artifact_bytes, settings.artifacts_bytes, settings.artifacts),
+            self._artifacts_bytes,
+            self._artifacts,
         )
         outcome: Finished | Failed | None = None
         breach: ContractError | None = None
@@ -248,7 +254,7 @@ class Supervisor:
                                 assert payload is not None
                                 self._keep(frame.ref, payload)
                             else:
-                                self._hear(frame)
+                                self._hear(frame, reader.frame_bytes)
                     except ContractError as fault:
                         breach = fault
                         child.stop()
@@ -262,7 +268,7 @@ class Supervisor:
                 self._flush(lazy=True)
         finally:
             child.close()
-        self._artifacts_bytes = reader.artifacts_bytes
+        self._artifacts, self._artifacts_bytes = reader.artifacts, reader.artifacts_bytes
         return _Ending(outcome=outcome, verdict=verdict, breach=breach, cancelled=cancelled)
 
     # --- what the child says -------------------------------------------------------------------------------------
@@ -270,15 +276,14 @@ class Supervisor:
     def _keep(self, ref: ArtifactRef, payload: bytes) -> None:
         if ref.hash not in self._sent:
             self._recorder.artifact(ref, payload)
-            self._sent.add(ref.hash)
+            self._sent[ref.hash] = ref
 
-    def _hear(self, frame: EventFrame) -> None:
+    def _hear(self, frame: EventFrame, size: int) -> None:
         body = frame.body
-        if body.type == "run_started":
-            return
         if body.type in _CHILD_MAY_NOT_SAY:
             raise ContractError(message("server.event_not_allowed", type=body.type))
-        if isinstance(body, ArtifactMade) and body.artifact.hash not in self._sent:
+        # The very reference: under another kind, a reader would take the payload for what it is not.
+        if isinstance(body, ArtifactMade) and self._sent.get(body.artifact.hash) != body.artifact:
             raise ContractError(message("server.artifact_unknown", kind=body.artifact.kind))
         if self._seq >= self._settings.events and not isinstance(body, Printed):
             raise ContractError(message("server.too_many_events", limit=self._settings.events))
@@ -289,6 +294,13 @@ class Supervisor:
             if self._cut:
                 return
             self._cut = True
+        self._events_bytes += size
+        if self._events_bytes > self._settings.events_bytes:
+            raise ContractError(message("server.events_too_large", limit=self._settings.events_bytes))
+        if frame.compile is not None:
+            self._compiles.add(frame.compile)
+            if len(self._compiles) > _MOST_COMPILES:
+                raise ContractError(message("server.too_many_compiles", limit=_MOST_COMPILES))
         if frame.stage is not None:
             key = (frame.compile, frame.stage)
             if isinstance(body, StageStarted):

@@ -100,7 +100,7 @@ ref = ArtifactRef(hash={digest}, kind={kind!r}, format="code/1", bytes=len(body)
 text = ArtifactFrame(ref=ref).model_dump_json().encode()
 if {send}:
     send(struct.pack(">I", len(text)) + text + body)
-say(ArtifactMade(name="../../etc/passwd", artifact=ref), "codegen")
+say(ArtifactMade(name="wrapper", artifact=ref), "codegen")
 """
 
 
