@@ -30,6 +30,7 @@ from compiler.events import (
     StageSkipped,
     StageStarted,
 )
+from compiler.fork import AsideError, aside
 from compiler.ir.execution import KernelTime, Timing
 from compiler.session import SNIPPET_FILE, Session, Sink
 from compiler.snippet import (
@@ -47,13 +48,17 @@ from compiler.snippet import (
     user_traceback,
 )
 from compiler.stages import ORDER, cache, execute, memory
+from compiler.stages.diverge import diverging
 from compiler.stages.execute import Outcome
-from compiler.step import Step, Subject, script_subject, subject_of
+from compiler.stages.slope import slope_check
+from compiler.step import Step, Subject, in_float64, other_batch, script_subject, subject_of
 from compiler.text import Message, message
 from compiler.torch_compat import settings
 from compiler.torch_compat.build import Spent, cpp_compiler, draws_as_eager, dynamos_line, is_build_failure, time_spent
 from compiler.torch_compat.caches import CacheEvent, cache_events, forget_compiled, private_caches
+from compiler.torch_compat.compile_calls import with_backend
 from compiler.torch_compat.compiles import current_compile, tracking
+from compiler.torch_compat.interpreter import interpreted
 from compiler.torch_compat.wrapper import Built, built_wrappers
 
 
@@ -106,6 +111,7 @@ def _hidden() -> Iterator[None]:
 
 
 _SETTLING_STEPS = 3
+_CHANGED_SECONDS = 60.0
 
 
 # --- the two forms -------------------------------------------------------------------------------------------------------
@@ -126,6 +132,24 @@ class _Form:
 
     def run_compiled(self) -> Outcome:
         raise NotImplementedError
+
+    def run_on(self, backend: str) -> Outcome:
+        """All of it anew, compiled with this backend of torch's."""
+        raise NotImplementedError
+
+    def run_exact(self) -> Outcome | None:
+        """All of it anew, eagerly in float64; None where that cannot be."""
+        raise NotImplementedError
+
+    def repeat(self) -> None:
+        """Once more what is compiled already."""
+        raise NotImplementedError
+
+    @property
+    def backend(self) -> str:
+        """The name of what it is compiled with."""
+        chosen = self.compiled.compile_kwargs.get("backend", "inductor") if self.compiled is not None else "inductor"
+        return chosen if isinstance(chosen, str) else getattr(chosen, "__name__", type(chosen).__name__)
 
 
 class _Declared(_Form):
@@ -148,6 +172,23 @@ class _Declared(_Form):
             self.compiled = subject_of(self._loaded, self._resolved)
         self.function = torch.compile(self._loaded.model, **self._loaded.compile_kwargs)
         return self._run(self._loaded, self.function)
+
+    def run_on(self, backend: str) -> Outcome:
+        _seed_others()
+        loaded = load(self._snippet)
+        return self._run(loaded, torch.compile(loaded.model, **with_backend(loaded.compile_kwargs, backend)))
+
+    def run_exact(self) -> Outcome | None:
+        _seed_others()
+        loaded = load(self._snippet)
+        if loaded.scenario is not None:
+            return None
+        exact = in_float64(loaded)
+        return self._run(exact, exact.model)
+
+    def repeat(self) -> None:
+        if self._loaded is not None and self.function is not None:
+            self._run(self._loaded, self.function)
 
     def _run(self, loaded: Loaded, function: Callable[..., Any]) -> Outcome:
         _seed_others()
@@ -187,7 +228,19 @@ class _Script(_Form):
         self.function = torch.compile(first.model, **first.compile_kwargs) if first is not None else None
         return outcome
 
-    def _run(self, *, identity: bool) -> tuple[Outcome, Subject | None]:
+    def run_on(self, backend: str) -> Outcome:
+        return self._run(identity=False, backend=backend)[0]
+
+    def run_exact(self) -> Outcome | None:
+        return None  # its tensors are the script's own affair
+
+    def repeat(self) -> None:
+        if self.compiled is not None and self.function is not None:
+            step = Step(self.compiled, self.function)
+            step.clear()
+            step.once()
+
+    def _run(self, *, identity: bool, backend: str | None = None) -> tuple[Outcome, Subject | None]:
         first: Subject | None = None
 
         def called(original: Any, options: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -199,7 +252,9 @@ class _Script(_Form):
         error: BaseException | None = None
         with redirect_stdout(io.StringIO()) as printed:
             try:
-                run = run_script(self._snippet, compile_identity=identity, before_call=called, keep=True)
+                run = run_script(
+                    self._snippet, compile_identity=identity, before_call=called, keep=True, backend=backend
+                )
                 calls = [CallResult(outputs=_named(call.name, call.index, call.outputs)) for call in run.calls]
             except (Exception, SystemExit) as raised:  # noqa: BLE001 - the user's script: told as its outcome
                 error = raised
@@ -218,6 +273,14 @@ def _seed_others() -> None:
 
 def _generator_state() -> bytes:
     return bytes(torch.get_rng_state().numpy())
+
+
+def _looked_up(subject: Subject) -> list[CacheEvent]:
+    forget_compiled()
+    # Not what is said when results are saved: an interpreter cannot be.
+    with interpreted(current_compile, lambda _: None), cache_events(saving=False) as events:
+        Step(subject, torch.compile(subject.model, **subject.compile_kwargs)).once()
+    return events
 
 
 # --- the phase -----------------------------------------------------------------------------------------------------------
@@ -275,6 +338,18 @@ class _Native:
         )
         # Before the timing, which may compile more.
         differ = execute.graphs_differ(built, self._captured.digests if self._captured else None)
+        divergence = None
+        if any(one.agrees is False and one.kind != "printed" for one in comparisons):
+            main = self._session.sources.main
+            divergence = diverging(form, eager, compiled, built, last=form.backend, main=main)
+        slope = None
+        if (
+            eager.random is not None
+            and form.eager is not None
+            and form.compiled is not None
+            and form.function is not None
+        ):
+            slope = slope_check(form.eager, form.compiled, form.function)
         timed, kernels, why_not_timed = self._time(eager, built)
         execute.tell(
             self._session,
@@ -285,6 +360,8 @@ class _Native:
             kernels=kernels,
             spent=spent,
             differ=differ,
+            divergence=divergence,
+            slope=slope,
         )
 
     def _time(self, eager: Outcome, built: list[Built]) -> tuple[Timing | None, list[KernelTime], Message | None]:
@@ -331,7 +408,26 @@ class _Native:
             again = self._form.run_compiled()
         if again.error is not None:
             raise again.error
-        cache.tell(self._session, cold=cold, warm=warm, cold_seconds=cold_seconds, warm_seconds=spent.compiling)
+        changed = self._changed()
+        cache.tell(
+            self._session,
+            cold=cold,
+            warm=warm,
+            changed=changed,
+            cold_seconds=cold_seconds,
+            warm_seconds=spent.compiling,
+        )
+
+    def _changed(self) -> list[CacheEvent] | Message:
+        """What the caches say to another batch size, or why that was not tried. In a fork, without the C++ compiler."""
+        subject = self._form.compiled
+        other = other_batch(subject) if subject is not None else None
+        if other is None:
+            return message("cache.no_other_batch")
+        try:
+            return aside(lambda: _looked_up(other), _CHANGED_SECONDS)
+        except AsideError as fault:
+            return message("cache.changed_failed", error=fault.detail.partition("\n")[0] or fault.cause.key)
 
     # --- endings
 

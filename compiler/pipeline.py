@@ -57,6 +57,7 @@ from compiler.text import Message, message
 from compiler.torch_compat import settings
 from compiler.torch_compat.compiles import Attempt, current_compile, failed_attempt, specialised_line, tracking
 from compiler.torch_compat.interpreter import interpreted
+from compiler.torch_compat.plan import planned
 from compiler.torch_compat.wrapper import code_digest
 
 Place = tuple[str | None, StageName]
@@ -231,6 +232,7 @@ class _Capture:
         session = self._session
         with ExitStack() as stack:
             stack.enter_context(interpreted(current_compile, session.modules.append))
+            stack.enter_context(planned(lambda plan: session.plans.append((current_compile() or "", plan))))
             for stage in stages.until(session.options.until):
                 stack.enter_context(stage.install(session))
             yield

@@ -117,6 +117,8 @@ class Session:
         # A script's first call of something that it compiled: callable, args, kwargs, and whether gradients were recorded.
         # The memory stage repeats it.
         self.first_call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], bool] | None = None
+        # (compile, plan) of each graph, in order: Inductor's memory plans.
+        self.plans: list[tuple[str, Any]] = []
         # What the memory stage found to be kept for the backward; the native phase is told.
         self.saved: SavedForBackward | None = None
         self._sink = sink

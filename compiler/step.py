@@ -5,10 +5,11 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 
 from compiler.events import Mode
 from compiler.snippet import Loaded, named_tensors
@@ -69,6 +70,38 @@ def subject_of(loaded: Loaded, mode: Mode) -> Subject:
         scenario=loaded.scenario,
         note=message("memory.scenario_step") if loaded.scenario is not None else None,
     )
+
+
+def in_float64(loaded: Loaded) -> Loaded:
+    """The same snippet with its model, its calls and its keyword arguments in float64, leaves being leaves again. Changes the
+    model in place."""
+
+    def wide(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
+            return value
+        exact = value.detach().to(torch.complex128 if value.is_complex() else torch.float64)
+        return exact.requires_grad_(value.requires_grad)
+
+    model = loaded.model.double() if isinstance(loaded.model, torch.nn.Module) else loaded.model
+    calls, kwargs = pytree.tree_map(wide, (loaded.calls, loaded.kwargs))
+    return replace(loaded, model=model, calls=calls, kwargs=kwargs)
+
+
+def other_batch(subject: Subject) -> Subject | None:
+    """The same step for one more in the batch: in every tensor whose first size is that of the first tensor with a size, the last
+    row comes twice. None when there is no such tensor, or the step is a scenario's."""
+    given = [tensor for tensor in tensors((subject.args, subject.kwargs)) if tensor.dim() and tensor.shape[0]]
+    if not given or subject.scenario is not None:
+        return None
+    size = given[0].shape[0]
+
+    def longer(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or not value.dim() or value.shape[0] != size:
+            return value
+        return torch.cat([value.detach(), value.detach()[-1:]]).requires_grad_(value.requires_grad)
+
+    args, kwargs = pytree.tree_map(longer, (subject.args, subject.kwargs))
+    return replace(subject, args=args, kwargs=kwargs)
 
 
 FirstCall = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], bool]

@@ -41,6 +41,54 @@ class KernelTime(Frozen):
     calls: int
 
 
+class StageStep(Frozen):
+    """The whole snippet run with one of torch's backends, against the one before (`before`, "" for eager itself). `worst` is the
+    first tensor that does not agree. `error` is the largest distance from eager in float64, as a share of the tensor's largest
+    value; null without that yardstick. `failed` is the exception's type and text, when it raised."""
+
+    backend: str
+    before: str = ""
+    compared: int = 0
+    disagree: int = 0
+    worst: Comparison | None = None
+    error: float | None = None
+    failed: str = ""
+
+
+class WrongBuffer(Frozen):
+    """The first of Inductor's buffers that is not the value of its FX node: both against the float64 value, whose largest
+    magnitude is `scale`; `difference` is the buffer's, `own` that of the same graph, interpreted."""
+
+    buffer: str
+    entity: str
+    kernel: str
+    line: int | None = None
+    difference: float | None = None
+    own: float | None = None
+    scale: float
+
+
+class Divergence(Frozen):
+    """Where results that differ come from. `first` is the first backend that differs from the one before by more than rounding
+    (null: none does). `own` says that all differences are of the size of eager's own error against float64."""
+
+    steps: list[StageStep]
+    first: str | None = None
+    own: bool = False
+    buffer: WrongBuffer | None = None
+    buffers_compared: int | None = None
+    notes: list[Message] = []
+
+
+class SlopeCheck(Frozen):
+    """Gradients of a model that draws random numbers, at fixed seeds: how far each is from the model's difference quotient
+    along a random direction, as a share of both. `agrees` is false when all of compiled's are much farther than eager's."""
+
+    eager: list[float]
+    compiled: list[float]
+    agrees: bool
+
+
 class ExecutionPayload(Frozen):
     format: Literal["execution/1"] = "execution/1"
     comparisons: list[Comparison]
@@ -52,17 +100,41 @@ class ExecutionPayload(Frozen):
     compile_seconds: float | None = None
     native_seconds: float | None = None
     graphs_differ: Message | None = None
+    divergence: Divergence | None = None
+    slope: SlopeCheck | None = None
+    why_no_slope: Message | None = None
+
+
+class KeyPart(Frozen):
+    """One of the things that a cache key is a hash of, under torch's name; `text` is cut."""
+
+    name: str
+    digest: str
+    text: str = ""
+
+
+class KeyChange(Frozen):
+    """A part of the key that is not what it was in the cold compile: both texts, cut around where they differ; "" where there was
+    no such part."""
+
+    name: str
+    before: str
+    after: str
 
 
 class CacheProbe(Frozen):
-    """One compile in an otherwise equal setting. `outcome` is torch's: hit, miss, bypass; `reason` its own text for a bypass."""
+    """One look-up in an otherwise equal setting; `changed` is another batch size. `outcome` is torch's: hit, miss, bypass;
+    `reason` its own text for a bypass. `parts` are those of the key where torch tells them (cold only), `changes` what differs
+    from the cold look-up in the same place."""
 
-    what: Literal["cold", "warm"]
+    what: Literal["cold", "warm", "changed"]
     cache: Literal["aot_autograd", "fx_graph"]
     outcome: Literal["hit", "miss", "bypass", "unused"]
     count: int = 1
     reason: str = ""
     key: str = ""
+    parts: list[KeyPart] = []
+    changes: list[KeyChange] = []
 
 
 class CachePayload(Frozen):

@@ -10,7 +10,7 @@ from typing import Literal
 
 from compiler.text import Frozen, Message
 
-Series = Literal["dry_run", "compiled", "eager"]
+Series = Literal["dry_run", "compiled", "eager", "plan"]
 
 
 class PointColumns(Frozen):
@@ -39,9 +39,20 @@ class BlockColumns(Frozen):
     module: list[int]
 
 
+class OwnerColumns(Frozen):
+    """From `point` on, block number `block` belongs to the buffer `name` (an index into `strings`). `how`: 0 it was allocated for
+    it, 1 Inductor reuses what another buffer had, 2 a kernel writes in place over its input."""
+
+    block: list[int]
+    name: list[int]
+    point: list[int]
+    how: list[int]
+
+
 class MemoryTimelinePayload(Frozen):
-    """`series` says how it was obtained: `dry_run` (Inductor's own wrapper run with empty kernels), `compiled` and `eager`
-    (measured by the profiler). `method` is that in a sentence. `forward_end` is the first point of the backward."""
+    """`series` says how it was obtained: `plan` (Inductor's memory plan, as planned), `dry_run` (Inductor's own wrapper run with
+    empty kernels), `compiled` and `eager` (measured by the profiler). `method` is that in a sentence. `forward_end` is the
+    first point of the backward. A plan has `owners`."""
 
     format: Literal["timeline/1"] = "timeline/1"
     id: str
@@ -55,6 +66,7 @@ class MemoryTimelinePayload(Frozen):
     forward_end: int | None = None
     end_bytes: int
     caveats: list[Message] = []
+    owners: OwnerColumns | None = None
 
 
 class SavedForBackward(Frozen):

@@ -10,7 +10,7 @@ from typing import Any
 
 from compiler.compare import compare_printed, compare_results, compare_tensors, worst
 from compiler.events import Finding, Severity, StageFinished, StageName
-from compiler.ir.execution import Comparison, ExecutionPayload, KernelTime, Timing
+from compiler.ir.execution import Comparison, Divergence, ExecutionPayload, KernelTime, SlopeCheck, Timing
 from compiler.paired import paired
 from compiler.session import Session, slug
 from compiler.snippet import CallResult
@@ -71,8 +71,8 @@ def judged(
     return found, None if found else message("execute.nothing_to_compare")
 
 
-def divergence(comparisons: Sequence[Comparison]) -> Finding | None:
-    """The first tensor that does not agree, with its figures."""
+def finding(comparisons: Sequence[Comparison], divergence: Divergence | None = None) -> Finding | None:
+    """The first tensor that does not agree, with its figures, and where that comes from."""
     bad = worst(comparisons)
     if bad is None:
         return None
@@ -90,7 +90,35 @@ def divergence(comparisons: Sequence[Comparison]) -> Finding | None:
             count=count,
         )
     severity = Severity.WARNING if bad.kind == "printed" else Severity.ERROR
-    return Finding(severity=severity, message=text)
+    if divergence is None:
+        return Finding(severity=severity, message=text)
+    buffer = divergence.buffer
+    return Finding(
+        severity=Severity.NOTE if divergence.own else severity,
+        message=text,
+        line=buffer.line if buffer is not None else None,
+        entity=buffer.entity if buffer is not None else None,
+        hint=_cause(divergence),
+    )
+
+
+def _cause(divergence: Divergence) -> Message | None:
+    buffer = divergence.buffer
+    if buffer is not None:
+        return message(
+            "execute.first_buffer",
+            buffer=buffer.buffer,
+            node=buffer.entity.rsplit("/", 1)[-1],
+            kernel=buffer.kernel.rsplit("/", 1)[-1],
+            difference=_figure(buffer.difference),
+            own=_figure(buffer.own),
+        )
+    if divergence.own:
+        return message("execute.own_error", own=_figure(divergence.steps[0].error))
+    for step in divergence.steps:
+        if step.backend == divergence.first:
+            return message("execute.first_stage", backend=step.backend, before=step.before)
+    return None
 
 
 def _figure(value: float | None) -> str:
@@ -183,6 +211,8 @@ def tell(
     kernels: Sequence[KernelTime],
     spent: Spent,
     differ: Message | None,
+    divergence: Divergence | None = None,
+    slope: SlopeCheck | Message | None = None,
 ) -> None:
     """The stage's artifact, its findings, its end."""
     payload = ExecutionPayload(
@@ -195,10 +225,17 @@ def tell(
         compile_seconds=spent.compiling,
         native_seconds=spent.native,
         graphs_differ=differ,
+        divergence=divergence,
+        slope=slope if isinstance(slope, SlopeCheck) else None,
+        why_no_slope=slope if isinstance(slope, Message) else None,
     )
     session.artifact(payload, kind="execution", name="execution", stage=STAGE)
-    if (diverges := divergence(comparisons)) is not None:
+    if (diverges := finding(comparisons, divergence)) is not None:
         session.emit(diverges, stage=STAGE)
+    if isinstance(slope, SlopeCheck) and not slope.agrees:
+        off, own = _figure(min(slope.compiled)), _figure(max(slope.eager))
+        text = message("execute.masks_differ", compiled=off, eager=own)
+        session.emit(Finding(severity=Severity.ERROR, message=text), stage=STAGE)
     if differ is not None:
         session.emit(Finding(severity=Severity.WARNING, message=differ), stage=STAGE)
     if timed is not None and timed.low > 1:

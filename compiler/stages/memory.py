@@ -17,7 +17,8 @@ from compiler.fork import AsideError, aside
 from compiler.ir.code import CodePayload
 from compiler.ir.graph import Node, ScalarValue, SymbolicSize, TensorValue
 from compiler.ir.memory import MemoryPayload, MemoryTimelinePayload, SavedForBackward, Series
-from compiler.session import Session
+from compiler.plan_timeline import plan_timeline
+from compiler.session import Session, slug
 from compiler.snippet import Loaded
 from compiler.step import (
     Measured,
@@ -120,6 +121,7 @@ def _tell_dry(session: Session, subject: Subject, found: _Dry) -> None:
     codes = [GeneratedCode(*code, origins) for code in generated]
     timeline = timeline_of(found.measured, codes, "dry_run", message("memory.method_dry_run"), caveats)
     session.artifact(timeline, kind="timeline", name="dry_run", stage=STAGE)
+    plan_peak = _tell_plan(session, origins)
     partition = _partition_bytes(session, found.used)
     saved = SavedForBackward(
         partition_bytes=partition and partition[0],
@@ -138,7 +140,30 @@ def _tell_dry(session: Session, subject: Subject, found: _Dry) -> None:
         saved = saved.model_copy(update={"partition_bytes": None, "partition_activation_bytes": None})
         notes.append(message("memory.other_sizes"))
     session.saved = saved
-    tell(session, {"dry_run": timeline.peak_bytes}, saved, subject, notes)
+    peaks = {"dry_run": timeline.peak_bytes} | ({} if plan_peak is None else {"plan": plan_peak})
+    tell(session, peaks, saved, subject, notes)
+
+
+def _tell_plan(session: Session, origins: Origins) -> int | None:
+    """Inductor's plan: of the one step, whose peak it returns, where there is one training graph or nothing but one inference
+    graph; else of each graph."""
+    texts = {(module.compile or "", module.graph): module.code for module in session.modules}
+    known = [
+        (compile_id, plan, GeneratedCode(compile_id, plan.graph, text, origins), text)
+        for compile_id, plan in session.plans
+        if (text := texts.get((compile_id, plan.graph))) is not None
+    ]
+    graphs = [plan.graph for _, plan, _, _ in known]
+    same = len({compile_id for compile_id, _, _, _ in known}) == 1
+    if same and (graphs == ["forward", "backward"] or graphs == ["inference"]):
+        timeline = plan_timeline([(plan, code, text) for _, plan, code, text in known])
+        session.artifact(timeline, kind="timeline", name="plan", stage=STAGE)
+        return timeline.peak_bytes
+    for compile_id, plan, code, text in known:
+        timeline = plan_timeline([(plan, code, text)])
+        timeline = timeline.model_copy(update={"id": f"{slug(compile_id)}/memory/{plan.graph}"})
+        session.artifact(timeline, kind="timeline", name="plan", stage=STAGE, compile=compile_id, graph=plan.graph)
+    return None
 
 
 def tell(

@@ -28,12 +28,14 @@ _OUTCOMES: dict[str, Outcome] = {"hit": "hit", "miss": "miss", "bypass": "bypass
 
 @dataclass(frozen=True, slots=True)
 class CacheEvent:
-    """One look-up. `reason` is torch's own text of a bypass; `key` is empty when none could be made."""
+    """One look-up. `reason` is torch's own text of a bypass; `key` is empty when none could be made. `parts` are torch's lines
+    on what the key is a hash of, `[hash] name: text`; there are none where torch does not tell."""
 
     cache: Literal["aot_autograd", "fx_graph"]
     outcome: Outcome
     key: str = ""
     reason: str = ""
+    parts: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -62,8 +64,9 @@ def forget_compiled() -> None:
 
 
 @contextmanager
-def cache_events() -> Iterator[list[CacheEvent]]:
-    """Collect every look-up in the two caches until the context ends, in order."""
+def cache_events(*, saving: bool = True) -> Iterator[list[CacheEvent]]:
+    """Collect every look-up in the two caches until the context ends, in order. With `saving`, what AOTAutograd found when it
+    saved its result, too: only then it sees that some cannot be."""
     found: list[CacheEvent] = []
     load, prepare, save_error = (
         FxGraphCache.load_with_key,
@@ -73,9 +76,9 @@ def cache_events() -> Iterator[list[CacheEvent]]:
     trace = torch._logging.trace_structured
 
     @functools.wraps(load)
-    def load_with_key(*args: Any, **options: Any) -> Any:
-        graph, info = load(*args, **options)
-        found.append(CacheEvent("fx_graph", info["cache_state"], info.get("key") or ""))
+    def load_with_key(key: str, debug_lines: list[str], *args: Any, **options: Any) -> Any:
+        graph, info = load(key, debug_lines, *args, **options)
+        found.append(CacheEvent("fx_graph", info["cache_state"], info.get("key") or "", parts=tuple(debug_lines)))
         return graph, info
 
     @functools.wraps(prepare)
@@ -87,7 +90,8 @@ def cache_events() -> Iterator[list[CacheEvent]]:
 
     @functools.wraps(save_error)
     def handle_save_error(error: Exception, *args: Any, **options: Any) -> None:
-        found.append(CacheEvent("aot_autograd", "bypass", reason=str(error)))
+        if saving:
+            found.append(CacheEvent("aot_autograd", "bypass", reason=str(error)))
         save_error(error, *args, **options)
 
     @functools.wraps(trace)
@@ -117,4 +121,5 @@ def _aot_event(artifact: str, payload: Callable[[], str]) -> CacheEvent | None:
     if outcome is None:
         return None
     info = json.loads(payload())
-    return CacheEvent("aot_autograd", outcome, info.get("key") or "", info.get("cache_bypass_reason") or "")
+    parts = tuple(str(line) for line in info.get("components") or ())
+    return CacheEvent("aot_autograd", outcome, info.get("key") or "", info.get("cache_bypass_reason") or "", parts)

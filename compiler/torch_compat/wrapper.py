@@ -108,12 +108,14 @@ def dry(text: str, constants: dict[str, Any], tag: str) -> Call:
 
 @dataclass(frozen=True)
 class Built:
-    """A wrapper that was really built: its module, whose kernels are compiled, and where it belongs."""
+    """A wrapper that was really built: its module, whose kernels are compiled, and where it belongs. `lowering` is what
+    Inductor made it from."""
 
     compile: str
     graph: str
     text: str
     module: ModuleType
+    lowering: GraphLowering | None = None
 
     def stack(self, line: int) -> str:
         """The stack trace, as text, of the FX node that a line of the wrapper comes from; "" when there is none."""
@@ -132,7 +134,7 @@ def built_wrappers() -> Iterator[list[Built]]:
             module = original(self)
             text = Path(module.__file__).read_text(encoding="utf-8")
             graph = "backward" if self.is_backward else "inference" if self.is_inference else "forward"
-            found.append(Built(current_compile() or "", graph, text, module))
+            found.append(Built(current_compile() or "", graph, text, module, self))
             return module
 
         return compile_to_module

@@ -1,9 +1,9 @@
 """Snippets through both phases, each phase in a fork of one warmed parent, as a worker does it.
 
 `python -m tests.compiler.phases_run OUT JOBS`: JOBS is a JSON list of {"name", "phase", "source" or "file", "options",
-"captured"}, with phase one of capture, native, native_without_compiler; "captured" is what the native phase is held against, or
-the name of an earlier job whose findings are. OUT becomes one JSON object: name → {"outcome", "events", "artifacts", "captured"}, an artifact
-being its event with its payload decoded.
+"captured"}, with phase one of capture, native, native_without_compiler, native_with_a_wrong_kernel (tanh 1 % too large).
+"captured" is what the native phase is held against, or the name of an earlier job whose findings are. OUT becomes one JSON
+object: name → {"outcome", "events", "artifacts", "captured"}, an artifact being its event with its payload decoded.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class Keeping:
 
 def perform(job: dict[str, Any]) -> dict[str, Any]:
     import torch._inductor.config as inductor_config
+    from torch._inductor.codegen.cpp import CppVecOverrides
 
     from compiler.native import native
     from compiler.pipeline import capture
@@ -67,6 +68,9 @@ def perform(job: dict[str, Any]) -> dict[str, Any]:
     root = Path(tempfile.mkdtemp(prefix="aotscope-test-"))
     if job["phase"] == "native_without_compiler":
         inductor_config.cpp.cxx = (None, "/nowhere/g++")
+    if job["phase"] == "native_with_a_wrong_kernel":
+        wrong = "({}.tanh() * at::vec::Vectorized<float>(1.01f))"
+        CppVecOverrides.tanh = staticmethod(wrong.format)
     found: list[Captured] = []
     if job["phase"] == "capture":
         outcome = capture(request, sink, root=root, found=found.append)

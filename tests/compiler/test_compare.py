@@ -9,7 +9,7 @@ import torch
 from compiler.compare import compare_printed, compare_results, compare_tensor, compare_tensors, worst
 from compiler.ir.execution import Comparison
 from compiler.snippet import CallResult
-from compiler.stages.execute import Outcome, divergence, graphs_differ, judged
+from compiler.stages.execute import Outcome, finding, graphs_differ, judged
 from compiler.text import message
 from compiler.torch_compat.wrapper import Built, code_digest
 
@@ -75,7 +75,7 @@ def test_a_wrong_result_is_a_finding_and_random_ones_are_not_compared() -> None:
     options = {"declared_random": False, "same_generator": False, "printed": False}
     found, why = judged(right, wrong, **options)
     assert why is None
-    said = divergence(found)
+    said = finding(found)
     assert said is not None
     assert said.severity == "error"
     assert said.message == message(

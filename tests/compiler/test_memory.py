@@ -66,13 +66,22 @@ def memory_events(run: dict[str, Any]) -> list[dict[str, Any]]:
     return [event for event in run["events"] if event["stage"] == "memory"]
 
 
-def payload(run: dict[str, Any], kind: str) -> dict[str, Any]:
-    (found,) = [made["payload"] for made in run["artifacts"] if made["artifact"]["kind"] == kind]
+def payload(run: dict[str, Any], kind: str, name: str | None = None) -> dict[str, Any]:
+    made = [made for made in run["artifacts"] if made["artifact"]["kind"] == kind and made["name"] == (name or kind)]
+    (found,) = [one["payload"] for one in made]
     return found  # type: ignore[no-any-return]
 
 
 def dry_run(run: dict[str, Any]) -> MemoryTimelinePayload:
-    return MemoryTimelinePayload.model_validate(payload(run, "timeline"))
+    return MemoryTimelinePayload.model_validate(payload(run, "timeline", "dry_run"))
+
+
+def plans(run: dict[str, Any]) -> list[tuple[str | None, str | None, MemoryTimelinePayload]]:
+    return [
+        (made["compile"], made["graph"], MemoryTimelinePayload.model_validate(made["payload"]))
+        for made in run["artifacts"]
+        if made["name"] == "plan"
+    ]
 
 
 @pytest.mark.parametrize("name", [*TRAINED, *OTHERS, "inference", "constant", "script"])
@@ -87,7 +96,8 @@ def test_the_timeline_is_consistent_and_the_stage_ends(runs: dict[str, Any], nam
     check(found)
     assert found.peak_bytes > 0
     figures = payload(run, "memory")
-    assert figures["peaks"] == {"dry_run": found.peak_bytes}
+    whole = [plan.peak_bytes for compile_id, _, plan in plans(run) if compile_id is None]
+    assert figures["peaks"] == {"dry_run": found.peak_bytes} | ({"plan": whole[0]} if whole else {})
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -141,6 +151,59 @@ def test_mlp_block_by_block(runs: dict[str, Any]) -> None:
     entities = words(found, found.blocks.entity)
     assert all(entity.startswith("0_0/codegen/forward/@") for entity in entities[:5])
     assert all(entity.startswith("0_0/codegen/backward/@") for entity in entities[5:])
+
+
+def owners(plan: MemoryTimelinePayload) -> list[list[tuple[str, int, int]]]:
+    """Of each block: the buffers that it belongs to, from which point on, and how they came by it."""
+    assert plan.owners is not None
+    found: list[list[tuple[str, int, int]]] = [[] for _ in plan.blocks.name]
+    names = [plan.strings[index] for index in plan.owners.name]
+    for block, name, point, how in zip(plan.owners.block, names, plan.owners.point, plan.owners.how, strict=True):
+        found[block].append((name, point, how))
+    return found
+
+
+def test_inductors_plan_of_mlp_is_the_dry_run_with_its_owners(runs: dict[str, Any]) -> None:
+    ((_, _, plan),) = plans(runs["mlp"])
+    check(plan)
+    dry = dry_run(runs["mlp"])
+    for column in ("bytes", "line"):
+        assert getattr(plan.blocks, column) == getattr(dry.blocks, column)
+    assert words(plan, plan.blocks.name) == words(dry, dry.blocks.name)
+    assert words(plan, plan.blocks.kind) == words(dry, dry.blocks.kind)
+    assert (plan.peak_bytes, plan.end_bytes, plan.forward_end) == (35_360, 27_680, 5)
+    of = owners(plan)
+    assert [[name for name, _, _ in block] for block in of] == [
+        name.split(", ") if len(block) > 1 else [name.split(", ")[0]]
+        for name, block in zip(words(plan, plan.blocks.name), of, strict=True)
+    ]
+    assert [(block[0][0], block[1][0], block[1][2]) for block in of if len(block) > 1] == [
+        ("buf0", "buf3", 2),
+        ("buf4", "buf7", 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["llama_block", "moe_topk", "complex_fft", "selective_checkpoint", "inference", "script"]
+)
+def test_inductors_plan_has_the_dry_runs_peak(runs: dict[str, Any], name: str) -> None:
+    ((_, _, plan),) = plans(runs[name])
+    check(plan)
+    assert plan.peak_bytes == dry_run(runs[name]).peak_bytes
+
+
+def test_what_a_kernel_allocates_for_itself_is_in_no_plan(runs: dict[str, Any]) -> None:
+    ((_, _, plan),) = plans(runs["resnet_block"])
+    assert (plan.peak_bytes, dry_run(runs["resnet_block"]).peak_bytes) == (90_368, 99_840)
+
+
+def test_several_graphs_have_a_plan_each(runs: dict[str, Any]) -> None:
+    assert [(compile_id, graph, plan.peak_bytes) for compile_id, graph, plan in plans(runs["dynamic_batch"])[:4]] == [
+        ("0/0", "forward", 288),
+        ("0/0", "backward", 712),
+        ("0/1", "forward", 432),
+        ("0/1", "backward", 1096),
+    ]
 
 
 def test_inference_has_no_backward_and_keeps_its_output(runs: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compiler.ir.execution import CachePayload, ExecutionPayload
+from compiler.ir.execution import CachePayload, Divergence, ExecutionPayload
 from compiler.ir.memory import MemoryTimelinePayload
 from compiler.timeline import GeneratedCode
 from compiler.torch_compat.wrapper import code_digest, kernel_lines
@@ -36,6 +36,35 @@ out = compiled(x)
 print("sum", round(float(out.sum()), 3))
 print("grad", torch.autograd.grad(out.sum(), x)[0].shape)
 '''  # fmt: skip
+TANH = """
+import torch
+
+
+class Squash(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(64, 64)
+
+    def forward(self, x):
+        y = self.fc(x)
+        return torch.tanh(y).square()
+
+
+model = Squash()
+inputs = (torch.randn(32, 64, requires_grad=True),)
+"""
+MASKS = """
+import torch
+
+config = {"functorch": {"activation_memory_budget": 0.0}}
+
+
+def model(x):
+    return torch.nn.functional.dropout(x * 1.5, 0.5, True)
+
+
+inputs = (torch.ones(256, requires_grad=True),)
+"""
 RAISES = """
 import torch
 
@@ -60,6 +89,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         {"name": "captured", "phase": "capture", "file": str(MODELS / "mlp.py")},
         {"name": "mlp", "phase": "native", "file": str(MODELS / "mlp.py"), "captured": "captured"},
         {"name": "wrong", "phase": "native", "source": WRONG, "captured": {"digests": ["0" * 16]}},
+        {"name": "wrong_kernel", "phase": "native_with_a_wrong_kernel", "source": TANH},
+        {"name": "masks", "phase": "native", "source": MASKS, "options": {"until": "execute"}},
         {"name": "raises", "phase": "native", "source": RAISES},
         {"name": "no_compiler", "phase": "native_without_compiler", "file": str(MODELS / "mlp.py")},
         {"name": "until", "phase": "native", "source": RAISES, "options": {"until": "codegen"}},
@@ -146,9 +177,26 @@ def test_blocks_have_the_line_of_the_snippet_forward_and_backward(runs: dict[str
     assert set(compiled.blocks.line) == {14, 15, 16}
 
 
+def test_another_batch_size_misses_both_caches_because_of_its_inputs(runs: dict[str, Any]) -> None:
+    found = CachePayload.model_validate(payloads(runs["mlp"])["cache"])
+    changed = [one for one in found.probes if one.what == "changed"]
+    assert sorted((one.cache, one.outcome) for one in changed) == [
+        ("aot_autograd", "miss"),
+        ("fx_graph", "miss"),
+        ("fx_graph", "miss"),
+    ]
+    differing = [change for one in changed for change in one.changes]
+    assert {change.name.partition("[")[0] for change in differing} == {"example_inputs"}
+    assert all("Size([16" in change.before and "Size([17" in change.after for change in differing)
+    forward = next(one for one in found.probes if one.what == "cold" and one.cache == "fx_graph")
+    assert [part.name for part in forward.parts][:2] == ["gm", "example_inputs[0]"]
+    assert len(forward.parts) <= 80
+    assert all(len(part.text) <= 162 for part in forward.parts)
+
+
 def test_the_second_compile_hits_both_caches(runs: dict[str, Any]) -> None:
     found = CachePayload.model_validate(payloads(runs["mlp"])["cache"])
-    assert sorted((one.what, one.cache, one.outcome) for one in found.probes) == [
+    assert sorted((one.what, one.cache, one.outcome) for one in found.probes if one.what != "changed") == [
         ("cold", "aot_autograd", "miss"),
         ("cold", "fx_graph", "miss"),
         ("cold", "fx_graph", "miss"),
@@ -184,6 +232,51 @@ def test_a_wrong_script_is_found_by_its_output_and_its_print(runs: dict[str, Any
     assert said["message"]["params"]["name"] == "Odd #1 out"
     assert endings(run)[-1] == ("cache", "stage_finished")
     assert not [event for event in run["events"] if event["type"] == "printed"]
+
+
+def ladder(run: dict[str, Any]) -> tuple[Divergence, list[tuple[str, int]]]:
+    found = ExecutionPayload.model_validate(payloads(run)["execution"]).divergence
+    assert found is not None
+    return found, [(step.backend, step.disagree) for step in found.steps]
+
+
+def test_dynamo_is_the_first_stage_that_differs(runs: dict[str, Any]) -> None:
+    found, steps = ladder(runs["wrong"])
+    assert steps == [
+        ("eager (no compile)", 0),
+        ("eager", 1),
+        ("aot_eager", 0),
+        ("aot_eager_decomp_partition", 0),
+        ("inductor", 0),
+    ]
+    assert (found.first, found.own, found.buffer) == ("eager", False, None)
+
+
+def test_the_first_wrong_buffer_of_inductor_has_its_line(runs: dict[str, Any]) -> None:
+    run = runs["wrong_kernel"]
+    found, steps = ladder(run)
+    assert [step for step in steps if step[1]] == [("inductor", 4)]
+    assert found.first == "inductor"
+    buffer = found.buffer
+    assert buffer is not None
+    assert (buffer.entity, buffer.line) == ("0_0/post_grad/forward/tanh", 12)
+    assert buffer.kernel.startswith("0_0/codegen/forward/cpp_fused_")
+    assert buffer.difference == pytest.approx(0.01 * buffer.scale, rel=1e-3)
+    assert buffer.own is not None
+    assert buffer.own < 1e-5
+    (said,) = [event for event in run["events"] if event.get("severity") == "error"]
+    assert (said["line"], said["entity"], said["hint"]["key"]) == (12, buffer.entity, "execute.first_buffer")
+
+
+def test_a_backward_that_draws_another_mask_is_found_by_its_slope(runs: dict[str, Any]) -> None:
+    run = runs["masks"]
+    found = ExecutionPayload.model_validate(payloads(run)["execution"])
+    assert found.slope is not None
+    assert max(found.slope.eager) < 0.002
+    assert min(found.slope.compiled) > 0.02
+    assert found.slope.agrees is False
+    (said,) = [event for event in run["events"] if event.get("severity") == "error"]
+    assert said["message"]["key"] == "execute.masks_differ"
 
 
 def test_a_compile_that_raises_fails_execute_with_the_line_and_memory_goes_on(runs: dict[str, Any]) -> None:
