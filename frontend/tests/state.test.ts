@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { emptyRun, findArtifact, reduce, stageOf, type Event } from "../src/state/events";
+import { mergeMemory } from "../src/state/memory";
 import { formatPlace, NOWHERE, parsePath, parsePlace } from "../src/state/url";
 import { LinkIndex } from "../src/link";
 import { parseEntity } from "../src/link/entity";
@@ -153,5 +154,23 @@ describe("words", () => {
 
   test("bytes in three figures", () => {
     expect([0, 512, 1024, 33_000, 1_048_576, 5e9].map(bytes)).toEqual(["0 B", "512 B", "1 KiB", "32.2 KiB", "1 MiB", "4.66 GiB"]);
+  });
+});
+
+describe("memory figures", () => {
+  const saved = { partition_bytes: null, partition_activation_bytes: null, kept_tensor_bytes: null, kept_storages_bytes: null, eager_storages_bytes: null };
+  const definition = { key: "memory.definition", params: {} };
+  const note = { key: "memory.note", params: {} };
+
+  test("adds what is told later, and unknowns erase nothing", () => {
+    const capture = { format: "memory/1" as const, peaks: { dry_run: 8, plan: 8 }, saved: { ...saved, partition_bytes: 5 }, definition, notes: [note] };
+    const native = { format: "memory/1" as const, peaks: { dry_run: 8, eager: 9 }, saved: { ...saved, eager_storages_bytes: 7 }, definition, notes: [note] };
+    expect(mergeMemory(capture, native)).toEqual({
+      format: "memory/1",
+      peaks: { dry_run: 8, plan: 8, eager: 9 },
+      saved: { ...saved, partition_bytes: 5, eager_storages_bytes: 7 },
+      definition,
+      notes: [note],
+    });
   });
 });

@@ -24,7 +24,9 @@ async function share(): Promise<void> {
 
 /** The example whose text is in the editor. */
 function shownExample(): string {
-  return examples.value.find((example) => example.source.trim() === source.value.trim())?.name ?? "";
+  const text = source.value.trim();
+  const own = run.value.request?.source.trim() === text ? run.value.id : null;
+  return examples.value.find((example) => example.source.trim() === text || example.run === own)?.name ?? "";
 }
 
 function Status() {

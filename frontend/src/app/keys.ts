@@ -28,6 +28,7 @@ export function bindKeys(): void {
         toggleSheet("help");
         break;
       case "Escape":
+        if (document.querySelector(":popover-open")) return; // The browser closes it.
         if (sheet.value) sheet.value = null;
         else select(null);
         break;

@@ -1,6 +1,6 @@
 import { stageLabel } from "../app/Rail";
 import type { Kernel, Message, NodeDecision, SchedulerNode, StageName } from "../generated/contract";
-import type { GraphModel } from "../graph/model/graph";
+import type { GraphModel, StackFrame } from "../graph/model/graph";
 import { tidyPath } from "../graph/model/modules";
 import { parseEntity, type Entity } from "../link/entity";
 import { say, t, type Key } from "../messages";
@@ -8,6 +8,8 @@ import { bytes, count, opName, shape, size } from "../messages/format";
 import { findArtifact, STAGES, stageOf } from "../state/events";
 import { nodeOf, payloadOf } from "../state/graphs";
 import { blocksOf, tensorsOf } from "../state/tensors";
+import { Derived } from "../views/Derived";
+import { recomputedDerivation, savedDerivation } from "../views/derivations";
 import { artifacts, closure, payload, ready, run, select, selected, source, visit } from "../state/store";
 
 /** Whatever is selected, told in full. */
@@ -43,10 +45,16 @@ function Nothing() {
           <>
             <dt>{t("saved")}</dt>
             <dd>
-              {partition.saved.length} · {bytes(partition.saved_bytes)}
+              <Derived class="lnk mono" how={savedDerivation()!}>
+                {partition.saved.length} · {bytes(partition.saved_bytes)}
+              </Derived>
             </dd>
             <dt>{t("recomputed")}</dt>
-            <dd>{partition.recomputed.length}</dd>
+            <dd>
+              <Derived class="lnk mono" how={recomputedDerivation(partition.recomputed.length)}>
+                {partition.recomputed.length}
+              </Derived>
+            </dd>
           </>
         )}
       </dl>
@@ -243,6 +251,21 @@ function AboutNode({ entity }: { entity: Entity }) {
             <dd>{count(Math.round(decision.capacity))}</dd>
           </>
         )}
+        {decision?.policy && (
+          <>
+            <dt>{t("inspector.policy")}</dt>
+            <dd>
+              {decision.policy}
+              {decision.region !== null && ` · ${t("inspector.region", { region: decision.region })}`}
+            </dd>
+          </>
+        )}
+        {it.gradFn && (
+          <>
+            <dt>grad_fn</dt>
+            <dd>{it.gradFn}</dd>
+          </>
+        )}
         {life && (
           <>
             <dt>{t("inspector.alive")}</dt>
@@ -268,6 +291,26 @@ function AboutNode({ entity }: { entity: Entity }) {
       )}
       <Elsewhere />
       <Uses graph={graph} node={node} />
+      <Frames stack={it.stack} />
+    </>
+  );
+}
+
+/** How the program came to this node: the user's frames, outermost first. */
+function Frames({ stack }: { stack: readonly StackFrame[] }) {
+  const own = stack.filter((frame) => frame.user);
+  if (!own.length) return null;
+  return (
+    <>
+      <h3>{t("inspector.stack")}</h3>
+      {own.map((frame, i) => (
+        <button class="lk" key={i} onClick={() => select(`line/${frame.line}`)}>
+          <span title={frame.code}>{frame.code || frame.function}</span>
+          <span>
+            {frame.function} · {t("line", { line: frame.line })}
+          </span>
+        </button>
+      ))}
     </>
   );
 }

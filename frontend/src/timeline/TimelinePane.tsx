@@ -108,6 +108,14 @@ export function TimelinePane({ list = 9 }: { list?: number }) {
   );
 }
 
+/** Which buffers had this block, one after the other, where the plan says so. */
+function owners({ owners: held, strings }: MemoryTimelinePayload, block: number): string {
+  if (!held) return "";
+  const turns = held.block.flatMap((of, i) => (of === block ? [i] : []));
+  if (turns.length < 2) return "";
+  return turns.map((i) => t(`owner.${held.how[i]!}` as Key, { name: strings[held.name[i]!]!, point: held.point[i]! })).join("\n");
+}
+
 function words() {
   return { forward: t("forward"), backward: t("backward"), peak: t("timeline.peak"), bytes: shortBytes };
 }
@@ -144,16 +152,17 @@ function Alive({ timeline, tensors, point, linked, list, onPick }: AliveProps) {
       {shown.map((block) => {
         const line = blocks.line[block]!;
         const kind = strings[blocks.kind[block]!]!;
+        const reused = new Set(timeline.owners?.name.filter((_, i) => timeline.owners!.block[i] === block)).size;
         return (
           <button
             key={block}
             class={`row ${linked.has(block) ? "sel" : ""}`}
-            title={tensors[block]!.buffer}
+            title={[tensors[block]!.buffer, owners(timeline, block)].filter(Boolean).join("\n")}
             onClick={() => onPick(block)}
           >
             <span>{tensors[block]!.name}</span>
             <span>
-              {[line ? t("line", { line }) : "", t(`block.${kind}` as Key)].filter(Boolean).join(" · ")}
+              {[line ? t("line", { line }) : "", t(`block.${kind}` as Key), reused > 1 ? `×${reused}` : ""].filter(Boolean).join(" · ")}
             </span>
             <span>{bytes(blocks.bytes[block]!)}</span>
           </button>

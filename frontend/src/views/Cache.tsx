@@ -40,8 +40,8 @@ export function Cache() {
         ) : (
           <div class="scroll pad">
             <div class="cards">
-              {cache.cold_seconds !== null && <Figure value={seconds(cache.cold_seconds)} label={t("cache.cold")} />}
-              {cache.warm_seconds !== null && <Figure value={seconds(cache.warm_seconds)} label={t("cache.warm")} />}
+              {cache.cold_seconds !== null && <Figure value={seconds(cache.cold_seconds)} label={t("cache.cold")} how={{ from: t("derive.cold") }} />}
+              {cache.warm_seconds !== null && <Figure value={seconds(cache.warm_seconds)} label={t("cache.warm")} how={{ from: t("derive.warm") }} />}
             </div>
             {cache.notes.map((note, i) => (
               <p key={i}>{say(note)}</p>

@@ -2,6 +2,8 @@ import { CodePane } from "../code/CodePane";
 import { useRef } from "preact/hooks";
 import { t } from "../messages";
 import { closure, entityPrefix, graphsOf, payload, ready, select, selected, show } from "../state/store";
+import { Derived } from "./Derived";
+import { coverageDerivation } from "./derivations";
 import { chosenGraph } from "./GraphStage";
 import { Empty, GraphPick } from "./parts";
 import { useReveal } from "./reveal";
@@ -34,9 +36,9 @@ export function Codegen() {
         )}
         <span class="sp" />
         {kernels && kernels.statements > 0 && (
-          <span class="chip wide" title={t("codegen.coverage_help")}>
+          <Derived how={coverageDerivation(kernels)} class="chip" title={t("codegen.coverage_help")}>
             {t("codegen.coverage", { percent: Math.floor((100 * kernels.statements_with_line) / kernels.statements) })}
-          </span>
+          </Derived>
         )}
       </div>
       <div class="body view cols" style={{ gridTemplateColumns: "250px minmax(0, 1fr)" }}>

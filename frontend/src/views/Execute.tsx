@@ -2,6 +2,7 @@ import type { Divergence, ExecutionPayload, Timing } from "../generated/contract
 import { say, t } from "../messages";
 import { seconds } from "../messages/format";
 import { payload, ready, select } from "../state/store";
+import { agreeDerivation, ratioDerivation } from "./derivations";
 import { Empty, Figure } from "./parts";
 
 const small = (value: number | null): string => (value === null ? "–" : value === 0 ? "0" : value.toExponential(1));
@@ -30,14 +31,16 @@ function Report({ execution }: { execution: ExecutionPayload }) {
           <Figure
             value={`×${(1 / timing.ratio).toFixed(2)}`}
             label={t("execute.faster", { low: (1 / timing.high).toFixed(2), high: (1 / timing.low).toFixed(2) })}
+            how={ratioDerivation(timing)}
           />
         )}
         <Figure
           value={execution.compared ? `${comparisons.length - wrong} / ${comparisons.length}` : "–"}
           label={t("execute.agree")}
+          how={agreeDerivation(execution)}
         />
-        {execution.native_seconds !== null && <Figure value={seconds(execution.native_seconds)} label={t("execute.native")} />}
-        {execution.compile_seconds !== null && <Figure value={seconds(execution.compile_seconds)} label={t("execute.compile")} />}
+        {execution.native_seconds !== null && <Figure value={seconds(execution.native_seconds)} label={t("execute.native")} how={{ from: t("derive.native") }} />}
+        {execution.compile_seconds !== null && <Figure value={seconds(execution.compile_seconds)} label={t("execute.compile")} how={{ from: t("derive.compile") }} />}
       </div>
       {execution.graphs_differ && <p class="card bad">{say(execution.graphs_differ)}</p>}
       {execution.why_not_compared && <p class="dim">{say(execution.why_not_compared)}</p>}

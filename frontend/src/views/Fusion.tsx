@@ -1,9 +1,10 @@
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import type { FusionPayload } from "../generated/contract";
-import { t, type Key } from "../messages";
+import type { FusionDecision, FusionPayload } from "../generated/contract";
+import { say, t, type Key } from "../messages";
 import { bytes } from "../messages/format";
 import { closure, entityPrefix, graphsOf, linkIndex, payload, ready, select, show } from "../state/store";
+import { groupsDerivation, refusedDerivation, trafficDerivation } from "./derivations";
 import { chosenGraph } from "./GraphStage";
 import { Empty, Figure, GraphPick } from "./parts";
 import { useReveal } from "./reveal";
@@ -27,6 +28,7 @@ export function Fusion() {
 
 function Groups({ fusion, graph }: { fusion: FusionPayload; graph: string }) {
   const prefix = entityPrefix("fusion", graph);
+  const schedule = ready(payload("schedule", "schedule", graph || undefined));
   const pane = useRef<HTMLDivElement>(null);
   useReveal(pane, closure.value, fusion);
   const known = fusion.groups.filter((group) => group.bytes_before !== null && group.bytes_after !== null);
@@ -35,9 +37,13 @@ function Groups({ fusion, graph }: { fusion: FusionPayload; graph: string }) {
   return (
     <div class="scroll pad" ref={pane}>
       <div class="cards">
-        <Figure value={`${fusion.nodes_before} → ${fusion.nodes_after}`} label={t("fusion.nodes")} />
-        <Figure value={`${bytes(before)} → ${bytes(after)}`} label={t("fusion.traffic")} />
-        <Figure value={String(fusion.decisions.filter((one) => !one.fused).length)} label={t("fusion.refused")} />
+        <Figure value={`${fusion.nodes_before} → ${fusion.nodes_after}`} label={t("fusion.nodes")} how={groupsDerivation(fusion, schedule)} />
+        <Figure value={`${bytes(before)} → ${bytes(after)}`} label={t("fusion.traffic")} how={trafficDerivation(fusion, schedule, before, after)} />
+        <Figure
+          value={String(fusion.decisions.filter((one) => !one.fused).length)}
+          label={t("fusion.refused")}
+          how={refusedDerivation(fusion)}
+        />
       </div>
       <WhyNot fusion={fusion} />
       <h3>{t("fusion.groups")}</h3>
@@ -107,14 +113,31 @@ function WhyNot({ fusion }: { fusion: FusionPayload }) {
       <div style={{ display: "flex", gap: "8px", alignItems: "center" }}>
         {pick(t("fusion.first"), first)} + {pick(t("fusion.second"), second)}
       </div>
-      <p style={{ marginTop: "8px" }} aria-live="polite">
-        {answer(fusion, first.value, second.value)}
-      </p>
+      <Answer fusion={fusion} a={first.value} b={second.value} />
     </div>
   );
 }
 
-function answer(fusion: FusionPayload, a: string, b: string): string {
+function Answer({ fusion, a, b }: { fusion: FusionPayload; a: string; b: string }) {
+  const given = answer(fusion, a, b);
+  return (
+    <div style={{ marginTop: "8px" }} aria-live="polite">
+      {typeof given === "string" ? (
+        <p>{given}</p>
+      ) : (
+        <>
+          {given.reason && <p class="mono">{given.reason}</p>}
+          {given.explanation && <p>{say(given.explanation)}</p>}
+          {!given.reason && !given.explanation && <p>{t("fusion.no_reason")}</p>}
+          <p class="dim">{t(given.asked === "again" ? "fusion.asked_again" : "fusion.asked_itself", { first: given.first, second: given.second })}</p>
+        </>
+      )}
+    </div>
+  );
+}
+
+/** Inductor's decision on the pair, or a sentence where there is none. */
+function answer(fusion: FusionPayload, a: string, b: string): FusionDecision | string {
   if (a === b) return t("fusion.same");
   const holder = (name: string) => fusion.groups.find((group) => group.members.includes(name));
   const one = holder(a);
@@ -127,6 +150,5 @@ function answer(fusion: FusionPayload, a: string, b: string): string {
     );
   // Inductor asks about nodes, and, as groups grow, about groups.
   const hit = about(a, b) ?? about(one?.name, other?.name) ?? about(a, other?.name) ?? about(one?.name, b);
-  if (!hit) return t("fusion.never_asked");
-  return hit.reason || t("fusion.no_reason");
+  return hit ?? t("fusion.never_asked");
 }

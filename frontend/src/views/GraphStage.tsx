@@ -10,6 +10,8 @@ import { bytes, opName, shape } from "../messages/format";
 import { stageLabel } from "../app/Rail";
 import { bothHalves, graphModel } from "../state/graphs";
 import { closure, graphsOf, payload, place, ready, select, selected, show } from "../state/store";
+import { Derived } from "./Derived";
+import { nodesDerivation, recomputedDerivation, savedDerivation } from "./derivations";
 import { Empty, GraphPick, LongTable, Tabs } from "./parts";
 
 export interface Tab {
@@ -76,7 +78,7 @@ export function GraphStage({
         {at.id === "code" && graphs.length > 1 && (
           <GraphPick graphs={graphs} at={chosenGraph(stage, "code")} onPick={(to) => show({ graph: to })} />
         )}
-        {graph && at.id === "graph" && <Legend graph={graph} />}
+        {graph && at.id === "graph" && <Legend graph={graph} stage={stage} />}
       </div>
       <div class="body view">{at.body()}</div>
       {say && at.id === "graph" ? <div class="say">{say}</div> : <span />}
@@ -84,7 +86,7 @@ export function GraphStage({
   );
 }
 
-function Legend({ graph }: { graph: GraphModel }) {
+function Legend({ graph, stage }: { graph: GraphModel; stage: StageName }) {
   let forward = 0;
   let backward = 0;
   let again = 0;
@@ -103,27 +105,27 @@ function Legend({ graph }: { graph: GraphModel }) {
   }
   return (
     <>
-      <span class="chip">
+      <Derived class="chip" how={nodesDerivation(stage, graph, "forward")}>
         <i class="fw" />
         {t("legend.forward", { count: forward })}
-      </span>
+      </Derived>
       {backward > 0 && (
-        <span class="chip">
+        <Derived class="chip" how={nodesDerivation(stage, graph, "backward")}>
           <i class="bw" />
           {t("legend.backward", { count: backward })}
-        </span>
+        </Derived>
       )}
       {saved > 0 && (
-        <span class="chip">
+        <Derived class="chip" how={savedDerivation() ?? { from: t("derive.saved", { count: saved, bytes: bytes(size) }) }}>
           <i class="save" />
           {t("legend.saved", { count: saved, bytes: bytes(size) })}
-        </span>
+        </Derived>
       )}
       {again > 0 && (
-        <span class="chip">
+        <Derived class="chip" how={recomputedDerivation(again)}>
           <i class="re" />
           {t("legend.recomputed", { count: again })}
-        </span>
+        </Derived>
       )}
     </>
   );

@@ -1,14 +1,16 @@
 import { say, t, type Key } from "../messages";
 import { bytes } from "../messages/format";
+import { memoryFigures } from "../state/memory";
 import { payload, ready } from "../state/store";
 import { TimelinePane } from "../timeline/TimelinePane";
+import { peakDerivation, savedDerivation } from "./derivations";
 import { Figure } from "./parts";
 
 const PEAKS = ["eager", "plan", "dry_run", "compiled"] as const;
 
 /** The step's memory at full height, the figures side by side above it. */
 export function Memory() {
-  const memory = ready(payload("memory", "memory"));
+  const memory = memoryFigures();
   const timeline = ready(payload("memory", "timeline", undefined, "dry_run"));
   const saved = memory?.saved;
   return (
@@ -20,10 +22,19 @@ export function Memory() {
         <div class="cards" style={{ padding: "0 16px" }}>
           {memory &&
             PEAKS.filter((name) => memory.peaks[name] !== undefined).map((name) => (
-              <Figure key={name} value={bytes(memory.peaks[name]!)} label={t(`peak.${name}` as Key)} />
+              <Figure
+                key={name}
+                value={bytes(memory.peaks[name]!)}
+                label={t(`peak.${name}` as Key)}
+                how={peakDerivation(name) ?? { from: say(memory.definition) }}
+              />
             ))}
-          {saved && saved.kept_storages_bytes !== null && <Figure value={bytes(saved.kept_storages_bytes)} label={t("memory.kept")} />}
-          {saved && saved.eager_storages_bytes !== null && <Figure value={bytes(saved.eager_storages_bytes)} label={t("memory.eager_kept")} />}
+          {saved && saved.kept_storages_bytes !== null && (
+            <Figure value={bytes(saved.kept_storages_bytes)} label={t("memory.kept")} how={savedDerivation() ?? { from: t("derive.storages") }} />
+          )}
+          {saved && saved.eager_storages_bytes !== null && (
+            <Figure value={bytes(saved.eager_storages_bytes)} label={t("memory.eager_kept")} how={{ from: t("derive.storages") }} />
+          )}
         </div>
         <TimelinePane list={40} />
         <div class="say">

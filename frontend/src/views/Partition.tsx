@@ -2,12 +2,13 @@ import { slug } from "../link/entity";
 import { say, t } from "../messages";
 import { bytes } from "../messages/format";
 import { closure, compile, payload, ready, select } from "../state/store";
+import { CutFacts } from "./CutFacts";
 import { GraphStage } from "./GraphStage";
 import { Empty, LongTable } from "./parts";
 
 export function Partition() {
   const partition = ready(payload("partition", "partition"));
-  return <GraphStage stage="partition" table={() => <Verdicts />} say={partition && <Cut />} />;
+  return <GraphStage stage="partition" table={() => <Verdicts />} extra={[{ id: "cut", label: t("partition.tab"), body: () => <CutFacts /> }]} say={partition && <Cut />} />;
 }
 
 /** The cut in one sentence, with this run's own figures. */
@@ -19,6 +20,8 @@ function Cut() {
     t("partition.cross", { count: partition.saved.length, bytes: bytes(partition.saved_bytes), inputs }),
     partition.eager_saved_bytes !== null ? t("partition.eager", { bytes: bytes(partition.eager_saved_bytes) }) : "",
     partition.recomputed.length ? t("partition.again", { count: partition.recomputed.length }) : t("partition.none_again"),
+    partition.recomputed_heavy?.length ? t("partition.heavy_among", { nodes: partition.recomputed_heavy.join(", ") }) : "",
+    partition.drawn_again?.length ? t("partition.drawn_among", { nodes: partition.drawn_again.join(", ") }) : "",
   ];
   return (
     <>

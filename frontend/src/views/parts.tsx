@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { t, type Key } from "../messages";
+import { Derived, type Derivation } from "./Derived";
 
 export function Empty({ children }: { children: ComponentChildren }) {
   return <p class="empty">{children}</p>;
@@ -27,12 +28,13 @@ export function Tabs<T extends string>({
   );
 }
 
-export function Figure({ value, label }: { value: string; label: string }) {
+/** A figure and what it is of; it opens how it came about. */
+export function Figure({ value, label, how }: { value: string; label: string; how: Derivation }) {
   return (
-    <div class="fig">
+    <Derived how={how} class="fig">
       <b>{value}</b>
       <span>{label}</span>
-    </div>
+    </Derived>
   );
 }
 
@@ -94,10 +96,13 @@ export function Diff({ text, label }: { text: string; label: string }) {
     <div class="diff" tabIndex={0} aria-label={label}>
       {text.split("\n").map((line, i) => {
         if (line.startsWith("---") || line.startsWith("+++")) return null;
-        const kind = line.startsWith("@@") ? "at" : line.startsWith("+") ? "add" : line.startsWith("-") ? "del" : "";
+        if (line.startsWith("@@")) return <div key={i} class="at">{line}</div>;
+        const kind = line.startsWith("+") ? "add" : line.startsWith("-") ? "del" : "";
+        const sign = { add: "+", del: "−", "": " " }[kind];
         return (
           <div key={i} class={kind}>
-            {line || " "}
+            <i>{sign}</i>
+            {line.slice(1) || " "}
           </div>
         );
       })}

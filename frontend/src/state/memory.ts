@@ -1,0 +1,27 @@
+import type { MemoryPayload } from "../generated/contract";
+import { findArtifact, stageOf } from "./events";
+import { artifacts, compile, ready, run } from "./store";
+
+/**
+ * The stage's figures. It tells them as each phase ends, so there are several artifacts: a later one adds to what an
+ * earlier one said, and its unknowns never erase it.
+ */
+export function memoryFigures(): MemoryPayload | null {
+  const stage = stageOf(run.value, compile.value, "memory");
+  if (!findArtifact(stage, "memory")) return null;
+  return stage.artifacts
+    .filter((made) => made.kind === "memory")
+    .map((made) => ready(artifacts.value.get<"memory">({ ...made.ref, kind: "memory" }).value))
+    .reduce((before, after) => (before && after ? mergeMemory(before, after) : (after ?? before)), null);
+}
+
+export function mergeMemory(before: MemoryPayload, after: MemoryPayload): MemoryPayload {
+  const known = Object.entries(after.saved).filter(([, bytes]) => bytes !== null);
+  const said = new Set(after.notes.map((note) => JSON.stringify(note)));
+  return {
+    ...after,
+    peaks: { ...before.peaks, ...after.peaks },
+    saved: { ...before.saved, ...Object.fromEntries(known) },
+    notes: [...before.notes.filter((note) => !said.has(JSON.stringify(note))), ...after.notes],
+  };
+}
