@@ -62,7 +62,8 @@ class _BreakWatch:
         text = str(getattr(error, "msg", None) or error)
         fields, first = self._made_of(text)
         gb_type = str(fields.get("gb_type") or getattr(error, "gb_type", None) or type(error).__name__)
-        cause = str(first.get("gb_type", "")) if first is not fields else ""
+        cause = str(first.get("gb_type", ""))
+        cause = cause if cause != gb_type else ""
         whole = _from_user(stack_frames(stack or (), self._sources))
         frames = [frame for frame in whole if frame.user]
         line = snippet_line(frames, self._sources)

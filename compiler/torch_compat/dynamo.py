@@ -255,6 +255,9 @@ class _GuardWatch:
         mismatch = _MISMATCH.search(part)
         if mismatch:
             source, old, new = _mismatch(source, mismatch)
+        elif (extent := _extent(source, part, old)) is not None:
+            source, old = extent
+            new = _evaluate(source, manager.global_scope, scope)
         elif part.startswith(_GLOBAL):
             source, old, new = _changed_state(part, self._states.get(entry, {}))
         self._rows.append(
@@ -279,6 +282,15 @@ class _GuardWatch:
                 line = code.co_firstlineno if code is not None and code.co_filename == self._sources.main else None
                 found.append(ChangedHooks(compile=id_, source=source, count=len(hooks), line=line))
         return found
+
+
+def _extent(source: str, part: str, tensor: str) -> tuple[str, str] | None:
+    """Of a condition on a tensor's size: its expression, and what it was, read off the tensor as it was shown."""
+    found = re.search(re.escape(source) + r"\.size\(\)\[(\d+)\]", part) if source else None
+    shape = re.match(r"Tensor\[(.*)\]", tensor)
+    if found is None or shape is None:
+        return None
+    return found[0], shape[1].split(", ")[int(found[1])]
 
 
 def _mismatch(source: str, found: re.Match[str]) -> tuple[str, str, str]:

@@ -304,3 +304,20 @@ def test_recompiles_for_what_is_no_value_of_an_input(tmp_path: Path) -> None:
     assert ("L['x'].requires_grad", "False", "True") in rows
     lines = [row["line"] for row in captured.artifacts("recompiles")[0]["recompiles"]]
     assert lines[0] == 10
+
+
+def test_a_size_out_of_its_range_has_both_values(tmp_path: Path) -> None:
+    source = """
+        import torch
+        def model(x):
+            return x * 2
+        inputs = (torch.ones(4, 3),)
+        calls = [(torch.ones(rows, 3),) for rows in (4, 6, 1)]
+    """
+    rows = capture_text(source, tmp_path).artifacts("recompiles")[0]["recompiles"]
+    found = [(row["entry"], row["source"], row["old"], row["new"], row["line"]) for row in rows]
+    assert found == [
+        ("0/0", "L['x'].size()[0]", "4", "6", 4),
+        ("0/1", "L['x'].size()[0]", "6", "1", 4),
+        ("0/0", "L['x'].size()[0]", "4", "1", 4),
+    ]
