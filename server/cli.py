@@ -14,6 +14,7 @@ from rich.text import Text
 from compiler.events import Mode, Options, StageName
 from compiler.text import message, render
 from server.settings import Settings, load
+from server.terminal import visible
 
 app = typer.Typer(
     help="A visual compiler explorer for torch.compile.",
@@ -35,7 +36,7 @@ def _settings(**overrides: str | int | None) -> Settings:
 
 
 def _stop(sentence: str, code: int = WRONG_USAGE) -> typer.Exit:
-    Console(stderr=True).print(Text(sentence), style="bold red")
+    Console(stderr=True).print(Text(visible(sentence)), style="bold red")
     return typer.Exit(code)
 
 

@@ -27,12 +27,14 @@ from compiler.events import (
     TimedOut,
 )
 from compiler.text import Message, message, render
+from server.terminal import visible
 
 _STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
 class Progress:
-    """A line for each stage as it ends, on `console`; what the snippet prints goes to `printed` (and its stderr to stderr)."""
+    """A line for each stage as it ends, on `console`; what the snippet prints goes to `printed` (and its stderr to stderr).
+    What it says or prints is shown, and never obeyed by the terminal."""
 
     def __init__(self, console: Console, printed: TextIO) -> None:
         self._console = console
@@ -53,7 +55,7 @@ class Progress:
                 self._status = None
 
     def note(self, text: Message) -> None:
-        self._console.print(Text(render(text), style="dim"))
+        self._console.print(Text(visible(render(text)), style="dim"))
 
     def show(self, event: Event) -> None:
         where = f"{event.stage.value if event.stage else '':13}{event.compile or '':7}"
@@ -77,7 +79,7 @@ class Progress:
                 self._line("!", _STYLES[finding.severity.value], where, render(finding.message) + at)
             case Printed(stream=stream, text=text):
                 target = self._printed if stream == "stdout" else self._console.file
-                target.write(text)
+                target.write(visible(text))
                 target.flush()
             case OutputCut(limit_bytes=limit):
                 self._line("!", "yellow", "", render(message("server.output_cut", limit=limit)))
@@ -86,7 +88,7 @@ class Progress:
             case Failed() as failed:
                 self._line("✗", "bold red", "", _because(failed.cause, failed.error, failed.line))
                 if failed.traceback:
-                    self._console.print(Text(failed.traceback, style="dim"))
+                    self._console.print(Text(visible(failed.traceback), style="dim"))
             case TimedOut(limit_seconds=limit):
                 self._line("✗", "bold red", "", render(message("server.limit_time", seconds=round(limit, 1))))
             case Lost(cause=cause):
@@ -94,11 +96,11 @@ class Progress:
 
     def _busy(self, text: str) -> None:
         if self._status is not None:
-            self._status.update(Text(text.strip()))
+            self._status.update(Text(visible(text.strip())))
 
     def _line(self, mark: str, style: str, *parts: str) -> None:
         self._console.print(
-            Text.assemble((mark, style), " ", "  ".join(part for part in parts if part)), soft_wrap=True
+            Text.assemble((mark, style), " ", visible("  ".join(part for part in parts if part))), soft_wrap=True
         )
 
 

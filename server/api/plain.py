@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import HTMLResponse
+from jinja2 import TemplateError
 
 from compiler.text import message
 from server import errors
@@ -31,7 +32,7 @@ def page(
         return HTMLResponse(absent(id[:100], language), 404, headers)
     try:
         text = plain(stored(shared.runs, shared.artifacts, run), run.state, language)
-    except (LookupError, TypeError, ValueError, ArithmeticError):
+    except (LookupError, TypeError, ValueError, ArithmeticError, TemplateError):
         # What each payload says of itself was checked; what they say of each other, a run can forge.
         raise errors.ApiError(409, message("server.artifact_contradicts")) from None
     return HTMLResponse(text, headers=headers)

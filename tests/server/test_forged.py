@@ -20,13 +20,14 @@ from tests.server.conftest import Explore, Kept
 # What a forger has at hand: frames as it likes them, and an artifact that is what it says.
 TOOLS = """
 import hashlib, json, struct, time
+from pydantic_core import to_json
 def raw(text, more=b""):
     text = text if isinstance(text, bytes) else text.encode()
     send(struct.pack(">I", len(text)) + text + more)
 def event(body, **more):
     raw(json.dumps({"frame": "event", "clock": time.monotonic(), "body": body} | more))
 def made(payload, kind, format=None, **change):
-    payload = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    payload = payload if isinstance(payload, bytes) else to_json(payload)
     digest = hashlib.sha256(payload).hexdigest()
     ref = {"hash": digest, "kind": kind, "format": format or kind + "/1", "bytes": len(payload)}
     raw(json.dumps({"frame": "artifact", "ref": ref | change}), payload)
@@ -107,7 +108,7 @@ FORGERIES = {
     "another payload than its kind": ("made(CODE, 'graph')", "server.artifact_invalid"),
     "a payload with more fields": ("made(CODE | {'onload': '1'}, 'code')", "server.artifact_invalid"),
     "a payload with a number as text": ("made(CODE | {'text': 1}, 'code')", "server.artifact_invalid"),
-    "a payload that no browser reads": ("made(json.dumps(graph()).replace('[-1]', '[NaN]'), 'graph')", "server.artifact_invalid"),
+    "a payload that no browser reads": ("made(to_json(graph()).replace(b'[-1]', b'[NaN]'), 'graph')", "server.artifact_invalid"),
     "a payload of nothing but nesting": ("made(b'[' * 1_000_000, 'code')", "server.artifact_invalid"),
     "a payload of too many values": ("made(b'[' + b'1,' * 6_000_000 + b'1]', 'code')", "server.artifact_values"),
     "a payload of a million wrong values": ("made(graph(strings=[1] * 1_000_000), 'graph')", "server.artifact_invalid"),
