@@ -7,7 +7,8 @@ import { TimelinePane } from "../timeline/TimelinePane";
 import { StageView } from "../views/StageView";
 import { embed, missing, offline, service, trouble } from "./control";
 import { Rail, stageLabel } from "./Rail";
-import { Findings, Help, sheet } from "./sheets";
+import { Findings } from "./Findings";
+import { Help, sheet } from "./sheets";
 import { TopBar } from "./TopBar";
 
 export function App() {

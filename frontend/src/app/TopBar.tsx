@@ -4,6 +4,7 @@ import { seconds } from "../messages/format";
 import { isOver } from "../state/events";
 import { connected, run, source } from "../state/store";
 import { cancel, examples, mode, native, offline, openExample, permalink, submit, submitting } from "./control";
+import { Export } from "./Export";
 import { sheet, toggleSheet } from "./sheets";
 import { nextTheme, theme } from "./settings";
 
@@ -59,6 +60,7 @@ export function TopBar() {
           <label class="pill">
             <small>{t("top.example")}</small>
             <select
+              key={examples.value.length}
               value={shownExample()}
               onChange={(event) => {
                 const example = examples.value.find((one) => one.name === event.currentTarget.value);
@@ -123,6 +125,7 @@ export function TopBar() {
           {shared.value ? t("top.copied") : t("top.share")}
         </button>
       )}
+      <Export />
       <button class="pill" aria-expanded={sheet.value === "findings"} onClick={() => toggleSheet("findings")}>
         <b class={serious ? "bad" : ""}>{worst}</b> {t("top.findings")}
       </button>

@@ -135,9 +135,17 @@ export function select(id: string | null): void {
   else show({ node: id, line: null });
 }
 
-/** Goes to where an entity is at home, and selects it. */
-export function visit(id: string): void {
+/**
+ * Goes to where an entity is at home, and selects it. What is no entity of a graph, such as `break/2`, is at home in a
+ * table of its `stage`: there its line is selected.
+ */
+export function visit(id: string, at: StageName | null = null, line: number | null = null): void {
   const entity = parseEntity(id);
+  if (!entity && at) {
+    const tab = id.startsWith("break/") ? "breaks" : id.startsWith("recompile/") ? "recompiles" : null;
+    show({ stage: at, tab, graph: null, pass: null, node: null, line });
+    return;
+  }
   if (!entity || entity.stage === "source") {
     select(id);
     return;

@@ -1,7 +1,8 @@
 import { useRef } from "preact/hooks";
+import type { GraphBreak } from "../generated/contract";
 import { t } from "../messages";
 import { lineId } from "../link/entity";
-import { payload, ready, select, selectedLines } from "../state/store";
+import { payload, ready, select, selectedLines, show, source } from "../state/store";
 import { GraphStage, type Tab } from "./GraphStage";
 import { Empty } from "./parts";
 import { useReveal } from "./reveal";
@@ -16,7 +17,20 @@ export function Dynamo() {
     { id: "guards", label: tally(t("dynamo.guards"), guards?.guards.length), body: () => <Guards /> },
     { id: "recompiles", label: tally(t("dynamo.recompiles"), recompiles?.recompiles.length), body: () => <Recompiles /> },
   ];
-  return <GraphStage stage="dynamo" extra={extra} />;
+  return <GraphStage stage="dynamo" extra={extra} say={breaks && breaks.breaks.length > 0 && <Broken breaks={breaks.breaks} />} />;
+}
+
+/** Under the graph: that it is not the whole model, and where to read on. */
+function Broken({ breaks }: { breaks: readonly GraphBreak[] }) {
+  const first = breaks.find((one) => one.line) ?? breaks[0]!;
+  return (
+    <>
+      <b class="bad">{t("dynamo.broken", { count: breaks.length })}</b> {first.reason || first.gb_type} <LineLink line={first.line} />{" · "}
+      <button class="lnk" onClick={() => show({ tab: "breaks" })}>
+        {t("dynamo.read_on")}
+      </button>
+    </>
+  );
 }
 
 export function LineLink({ line }: { line: number | null }) {
@@ -30,12 +44,14 @@ export function LineLink({ line }: { line: number | null }) {
 
 function Breaks() {
   const breaks = ready(payload("dynamo", "breaks"));
+  const pane = useRef<HTMLDivElement>(null);
+  useReveal(pane, selectedLines.value, breaks);
   if (!breaks) return <Empty>{t("dynamo.breaks_later")}</Empty>;
   if (!breaks.breaks.length) return <Empty>{t("dynamo.no_breaks")}</Empty>;
   return (
-    <div class="scroll pad">
+    <div class="scroll pad" ref={pane}>
       {breaks.breaks.map((one) => (
-        <article class="card bad" key={one.id}>
+        <article class={`card bad ${one.line && selectedLines.value.has(one.line) ? "sel" : ""}`} key={one.id}>
           <div style={{ display: "flex", gap: "10px", alignItems: "baseline" }}>
             <b class="bad">{t(`break.${one.kind}`)}</b>
             <code>{one.gb_type}</code>
@@ -43,11 +59,32 @@ function Breaks() {
             <span class="sp" />
             <LineLink line={one.line} />
           </div>
-          <p style={{ margin: "4px 0" }}>{one.reason}</p>
+          {one.line && (
+            <button class="at" onClick={() => select(lineId(one.line!))}>
+              <span>{one.line}</span>
+              <code>{(source.value.split("\n")[one.line - 1] ?? "").trim()}</code>
+            </button>
+          )}
+          {one.reason !== one.gb_type && <p style={{ margin: "4px 0" }}>{one.reason}</p>}
           {one.explanation && one.explanation !== one.reason && <p class="dim">{one.explanation}</p>}
-          {one.hints.map((hint) => (
-            <p key={hint}>→ {hint}</p>
-          ))}
+          {one.hints.length > 0 && (
+            <div class="try">
+              <b>{t("findings.try")}</b>
+              {one.hints.map((hint) => (
+                <p key={hint}>{hint}</p>
+              ))}
+            </div>
+          )}
+          {one.cause_type && (
+            <p class="dim">
+              {t("dynamo.cause")} <code>{one.cause_type}</code> {one.cause_gb_id}
+            </p>
+          )}
+          {one.library && (
+            <p class="dim">
+              {t("dynamo.library")} <code>{one.library}</code>
+            </p>
+          )}
           {one.context && <code class="dim">{one.context}</code>}
           {one.stack.length > 0 && (
             <pre class="dim" style={{ marginTop: "6px" }}>

@@ -1,0 +1,93 @@
+import { useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
+import { t } from "../messages";
+import { findArtifact, isOver } from "../state/events";
+import { graphsOf, run, stage, stageState } from "../state/store";
+import { place } from "../views/Derived";
+import { offline } from "./control";
+
+/** Addresses of the shown stage's graph as the server draws it: a forward and its backward are one picture. */
+function pictures(base: string): { svg: string; dot: string } | null {
+  const graphs = graphsOf(stage.value, "graph");
+  const hash = (graph: string | undefined): string | null =>
+    graph === undefined ? null : (findArtifact(stageState.value, "graph", graph)?.ref.hash ?? null);
+  const first = hash(graphs.includes("forward") ? "forward" : graphs[0]);
+  if (!first) return null;
+  const second = graphs.includes("forward") && graphs.includes("backward") ? hash("backward") : null;
+  const query = new URLSearchParams(second ? { backward: second, lang: document.documentElement.lang } : { lang: document.documentElement.lang });
+  const at = `${base}/artifacts/${first}`;
+  return { svg: `${at}/picture.svg?${query}`, dot: `${at}/graph.dot?${query}` };
+}
+
+function savePicture(canvas: HTMLCanvasElement, name: string): void {
+  canvas.toBlob((blob) => {
+    if (!blob) return;
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    URL.revokeObjectURL(link.href);
+  });
+}
+
+/** What is seen, in other forms. Without a server, only what the page can make itself. */
+export function Export() {
+  const button = useRef<HTMLButtonElement>(null);
+  const menu = useRef<HTMLDivElement>(null);
+  const canvas = useSignal<HTMLCanvasElement | null>(null);
+  const { id, status } = run.value;
+  const server = !offline.value && id !== "";
+  const base = `/api/v1/runs/${id}`;
+  const drawn = server ? pictures(base) : null;
+  const name = `aotscope-${id}-${stage.value}`;
+  const close = (): void => menu.current?.hidePopover();
+  return (
+    <>
+      <button ref={button} class="pill" popovertarget="export" disabled={id === ""}>
+        {t("export.title")} ▾
+      </button>
+      <div
+        ref={menu}
+        id="export"
+        popover="auto"
+        class="pop menu"
+        onToggle={() => {
+          canvas.value = document.querySelector<HTMLCanvasElement>(".graph canvas");
+          if (button.current && menu.current) place(button.current, menu.current);
+        }}
+        onClick={close}
+      >
+        {(drawn ?? canvas.value) && <h3>{t("export.graph")}</h3>}
+        {drawn && (
+          <>
+            <a href={drawn.svg} download={`${name}.svg`}>
+              SVG <span>{t("export.svg")}</span>
+            </a>
+            <a href={drawn.dot} download={`${name}.dot`}>
+              DOT <span>{t("export.dot")}</span>
+            </a>
+          </>
+        )}
+        {canvas.value && (
+          <button onClick={() => savePicture(canvas.value!, `${name}.png`)}>
+            PNG <span>{t("export.png")}</span>
+          </button>
+        )}
+        {server && isOver(status) && (
+          <>
+            <h3>{t("export.run")}</h3>
+            <a href={`${base}/report.html`} download={`aotscope-${id}.html`}>
+              HTML <span>{t("export.report")}</span>
+            </a>
+            <a href={`${base}/document`} download={`aotscope-${id}.json`}>
+              JSON <span>{t("export.document")}</span>
+            </a>
+            <a href={`/r/${id}/plain`}>
+              {t("export.plain")} <span>{t("export.plain_what")}</span>
+            </a>
+          </>
+        )}
+      </div>
+    </>
+  );
+}
