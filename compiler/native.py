@@ -22,9 +22,11 @@ from compiler.errors import SnippetError
 from compiler.events import (
     Captured,
     Failed,
+    Finding,
     Finished,
     Mode,
     RunRequest,
+    Severity,
     StageFailed,
     StageName,
     StageSkipped,
@@ -32,7 +34,7 @@ from compiler.events import (
 )
 from compiler.fork import AsideError, aside
 from compiler.ir.execution import KernelTime, Timing
-from compiler.session import SNIPPET_FILE, Session, Sink
+from compiler.session import SNIPPET_FILE, Session, Sink, slug
 from compiler.snippet import (
     CALL_SEED,
     CallResult,
@@ -54,12 +56,20 @@ from compiler.stages.slope import slope_check
 from compiler.step import Step, Subject, in_float64, other_batch, script_subject, subject_of
 from compiler.text import Message, message
 from compiler.torch_compat import settings
-from compiler.torch_compat.build import Spent, cpp_compiler, draws_as_eager, dynamos_line, is_build_failure, time_spent
+from compiler.torch_compat.build import (
+    Spent,
+    cpp_compiler,
+    draws_as_eager,
+    dynamos_line,
+    is_build_failure,
+    time_spent,
+    told_line,
+)
 from compiler.torch_compat.caches import CacheEvent, cache_events, forget_compiled, private_caches
 from compiler.torch_compat.compile_calls import with_backend
 from compiler.torch_compat.compiles import current_compile, tracking
 from compiler.torch_compat.interpreter import interpreted
-from compiler.torch_compat.wrapper import Built, built_wrappers
+from compiler.torch_compat.wrapper import Built, built_wrappers, failing_line
 
 
 def native(
@@ -112,6 +122,7 @@ def _hidden() -> Iterator[None]:
 
 _SETTLING_STEPS = 3
 _CHANGED_SECONDS = 60.0
+_LONGEST_CODE = 200
 
 
 # --- the two forms -------------------------------------------------------------------------------------------------------
@@ -311,7 +322,7 @@ class _Native:
         with cache_events() as cold, time_spent() as spent, built_wrappers() as built:
             compiled = form.run_compiled()
         if compiled.error is not None:
-            return self._raised(compiled.error)
+            return self._raised(compiled.error, built)
         if self._wanted(StageName.EXECUTE):
             self._guarded(StageName.EXECUTE, lambda: self._execute(eager, compiled, built, spent))
         if not built:
@@ -431,11 +442,12 @@ class _Native:
 
     # --- endings
 
-    def _raised(self, error: BaseException) -> Finished:
+    def _raised(self, error: BaseException, built: Sequence[Built]) -> Finished:
         """The compiled snippet raised: that is the outcome of execution, and what builds on it cannot be."""
         cause = _cause(error)
         if self._wanted(StageName.EXECUTE):
-            self._fail(StageName.EXECUTE, cause, error)
+            line = self._blame(cause, error, built)
+            self._fail(StageName.EXECUTE, cause, error, line)
         self._measure([], cause)
         self._skip(message("stage.after_failure"), StageName.CACHE)
         return Finished(error=cause)
@@ -448,12 +460,31 @@ class _Native:
             cause = message("memory.raised", error=type(error).__name__) if stage is StageName.MEMORY else _cause(error)
             self._fail(stage, cause, error)
 
-    def _fail(self, stage: StageName, cause: Message, error: BaseException) -> None:
+    def _blame(self, cause: Message, error: BaseException, built: Sequence[Built]) -> int | None:
+        """When generated code raised: a finding that names its line, and the snippet's line which that comes from."""
+        found = failing_line(error, built)
+        if found is None:
+            return None
+        wrapper, number = found
+        line = told_line(wrapper.stack(number), self._session.sources.main)
+        text = wrapper.text.splitlines()[number - 1].strip()[:_LONGEST_CODE]
+        finding = Finding(
+            severity=Severity.ERROR,
+            message=cause,
+            line=line,
+            entity=f"{slug(wrapper.compile)}/codegen/{wrapper.graph}/@{number}",
+            hint=message("execute.raised_at", graph=wrapper.graph, compile=wrapper.compile, number=number, code=text),
+        )
+        self._session.emit(finding, stage=StageName.EXECUTE)
+        return line
+
+    def _fail(self, stage: StageName, cause: Message, error: BaseException, line: int | None = None) -> None:
         sources = self._session.sources
+        line = line or user_line(error, sources) or dynamos_line(error, sources.main)
         said = StageFailed(
             cause=cause,
             error=f"{type(error).__name__}: {error}",
-            line=user_line(error, sources) or dynamos_line(error, sources.main),
+            line=line or told_line(str(error), sources.main),
             traceback=user_traceback(error, sources),
         )
         self._session.emit(said, stage=stage)

@@ -35,7 +35,7 @@ from compiler.events import (
     StageStarted,
 )
 from compiler.output import Output, capturing
-from compiler.session import SNIPPET_FILE, Session, Sink
+from compiler.session import SNIPPET_FILE, Session, Sink, slug
 from compiler.snippet import (
     Loaded,
     Snippet,
@@ -55,8 +55,9 @@ from compiler.stages.memory import dry_run
 from compiler.summary import summarise
 from compiler.text import Message, message
 from compiler.torch_compat import settings
+from compiler.torch_compat.build import told_line
 from compiler.torch_compat.compiles import Attempt, current_compile, failed_attempt, specialised_line, tracking
-from compiler.torch_compat.interpreter import interpreted
+from compiler.torch_compat.interpreter import failed_at, interpreted
 from compiler.torch_compat.plan import planned
 from compiler.torch_compat.wrapper import code_digest
 
@@ -256,7 +257,16 @@ class _Capture:
             session.tally.error = type(error).__name__
             cause = _cause(error)
             place, stage = self._progress.guilty(failed_attempt())
-            line = user_line(error, session.sources) or _stack_line(error, session)
+            main = session.sources.main
+            line = user_line(error, session.sources) or _stack_line(error, session) or told_line(str(error), main)
+            entity: str | None = None
+            hint: Message | None = None
+            at = failed_at(error)
+            if at is not None:
+                # Clean graphs, and then a failure: the operator's own line says more than that of the call.
+                line = told_line(at.stack, main) or line
+                entity = f"{slug(at.compile)}/post_grad/{at.graph}/{at.node}"
+                hint = message("run.raised_at", node=at.node, graph=at.graph, compile=at.compile)
             said = StageFailed(
                 cause=cause,
                 error=f"{type(error).__name__}: {error}",
@@ -264,7 +274,8 @@ class _Capture:
                 traceback=user_traceback(error, session.sources),
             )
             session.emit(said, stage=stage, compile=place)
-            session.emit(Finding(severity=Severity.ERROR, message=cause, line=line), stage=stage, compile=place)
+            finding = Finding(severity=Severity.ERROR, message=cause, line=line, entity=entity, hint=hint)
+            session.emit(finding, stage=stage, compile=place)
             outcome = Finished(error=cause)
         self._skip_untouched(error is not None)
         session.emit(summarise(session.tally))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,6 +69,12 @@ def is_build_failure(error: BaseException) -> bool:
 def draws_as_eager() -> bool:
     """Whether Inductor was told to draw random numbers as eager does (`inductor.fallback_random`)."""
     return bool(inductor_config.fallback_random)
+
+
+def told_line(text: str, file: str) -> int | None:
+    """The last line of `file` in a text of torch's that holds a traceback: a node's stack trace, an exception's message."""
+    found = re.findall(rf'File "{re.escape(file)}", line (\d+)', text)
+    return int(found[-1]) if found else None
 
 
 def dynamos_line(error: BaseException, file: str) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import sympy
@@ -21,7 +22,38 @@ from compiler.torch_compat.rng import OVERRIDES
 _assert_size_stride: Callable[..., None] = torch._C._dynamo.guards.assert_size_stride
 
 
+@dataclass(frozen=True)
+class FailedAt:
+    """The node of a post-grad graph that raised when it ran, and its stack trace as text."""
+
+    compile: str
+    graph: str
+    node: str
+    stack: str
+
+
+def failed_at(error: BaseException) -> FailedAt | None:
+    """Where in a graph an exception comes from, if it comes from there."""
+    found = getattr(error, _FAILED_AT, None)
+    return found if isinstance(found, FailedAt) else None
+
+
+_FAILED_AT = "__aotscope_failed_at__"
+
+
 class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
+    compile_id = ""
+    kind = ""
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        try:
+            return super().run_node(n)
+        except Exception as error:
+            if failed_at(error) is None:
+                stack = n.meta.get("stack_trace") or ""
+                setattr(error, _FAILED_AT, FailedAt(self.compile_id, self.kind, n.name, stack))
+            raise
+
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return OVERRIDES.get(target, target)(*args, **kwargs)
 
@@ -60,6 +92,7 @@ class InterpretedModule:
         # GraphLowering's own copy of the post-grad graph, as it was lowered.
         self._interpreter = _Interpreter(lowering.orig_gm, garbage_collect_values=True)
         self._interpreter.extra_traceback = False
+        self._interpreter.compile_id, self._interpreter.kind = compile or "", self.graph
         self._inputs = list(lowering.graph_inputs.values())
         # Read after code generation: only then are the layouts of the outputs final.
         self._strides = [_stride(output) for output in lowering.graph_outputs or ()]

@@ -6,7 +6,8 @@ import ast
 import bisect
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,6 +123,13 @@ class Built:
         lines, traces = PyCodeCache.linemaps.get(str(self.module.__file__)) or ((), ())
         place = bisect.bisect_right(lines, line) - 1
         return (traces[place] or "") if place >= 0 else ""
+
+
+def failing_line(error: BaseException, wrappers: Sequence[Built]) -> tuple[Built, int] | None:
+    """The wrapper, and the line of it, that an exception passed through last."""
+    by_file = {str(built.module.__file__): built for built in wrappers}
+    steps = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    return next(((by_file[file], line) for file, line in reversed(steps) if file in by_file), None)
 
 
 @contextmanager

@@ -65,6 +65,18 @@ def model(x):
 
 inputs = (torch.ones(256, requires_grad=True),)
 """
+OUT_OF_BOUNDS = """
+import torch
+
+
+def model(i, table):
+    j = i + 3
+    rows = table[j]
+    return rows.sin()
+
+
+inputs = (torch.tensor([0, 1, 2]), torch.randn(5, 4))
+"""
 RAISES = """
 import torch
 
@@ -83,14 +95,18 @@ LONG = (
 )  # fmt: skip
 
 
+EXECUTE = {"until": "execute"}
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     jobs = [
         {"name": "captured", "phase": "capture", "file": str(MODELS / "mlp.py")},
         {"name": "mlp", "phase": "native", "file": str(MODELS / "mlp.py"), "captured": "captured"},
         {"name": "wrong", "phase": "native", "source": WRONG, "captured": {"digests": ["0" * 16]}},
-        {"name": "wrong_kernel", "phase": "native_with_a_wrong_kernel", "source": TANH},
-        {"name": "masks", "phase": "native", "source": MASKS, "options": {"until": "execute"}},
+        {"name": "wrong_kernel", "phase": "native_with_a_wrong_kernel", "source": TANH, "options": EXECUTE},
+        {"name": "masks", "phase": "native", "source": MASKS, "options": EXECUTE},
+        {"name": "out_of_bounds", "phase": "native", "source": OUT_OF_BOUNDS, "options": EXECUTE},
         {"name": "raises", "phase": "native", "source": RAISES},
         {"name": "no_compiler", "phase": "native_without_compiler", "file": str(MODELS / "mlp.py")},
         {"name": "until", "phase": "native", "source": RAISES, "options": {"until": "codegen"}},
@@ -259,9 +275,10 @@ def test_the_first_wrong_buffer_of_inductor_has_its_line(runs: dict[str, Any]) -
     assert found.first == "inductor"
     buffer = found.buffer
     assert buffer is not None
-    assert (buffer.entity, buffer.line) == ("0_0/post_grad/forward/tanh", 12)
+    # The kernel does not store tanh itself, only its square.
+    assert (buffer.entity, buffer.line) == ("0_0/post_grad/forward/pow_1", 12)
     assert buffer.kernel.startswith("0_0/codegen/forward/cpp_fused_")
-    assert buffer.difference == pytest.approx(0.01 * buffer.scale, rel=1e-3)
+    assert buffer.difference == pytest.approx((1.01**2 - 1) * buffer.scale, rel=1e-3)
     assert buffer.own is not None
     assert buffer.own < 1e-5
     (said,) = [event for event in run["events"] if event.get("severity") == "error"]
@@ -277,6 +294,16 @@ def test_a_backward_that_draws_another_mask_is_found_by_its_slope(runs: dict[str
     assert found.slope.agrees is False
     (said,) = [event for event in run["events"] if event.get("severity") == "error"]
     assert said["message"]["key"] == "execute.masks_differ"
+
+
+def test_generated_code_that_raises_is_told_with_its_line_and_the_snippets(runs: dict[str, Any]) -> None:
+    events = runs["out_of_bounds"]["events"]
+    (said,) = [event for event in events if event["type"] == "finding"]
+    (failed,) = [event for event in events if event["type"] == "stage_failed" and event["stage"] == "execute"]
+    assert (said["severity"], said["line"], failed["line"]) == ("error", 8, 8)
+    assert said["entity"].startswith("0_0/codegen/inference/@")
+    assert said["hint"]["params"]["code"].startswith("cpp_fused_")
+    assert "index out of bounds" in failed["error"]
 
 
 def test_a_compile_that_raises_fails_execute_with_the_line_and_memory_goes_on(runs: dict[str, Any]) -> None:

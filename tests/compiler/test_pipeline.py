@@ -171,6 +171,23 @@ def test_a_fault_while_running_belongs_to_the_execution(tmp_path: Path) -> None:
     assert place == ("execute", 7)
 
 
+def test_a_graph_that_fails_when_it_runs_is_told_with_its_operators_line(tmp_path: Path) -> None:
+    source = """
+        import torch
+        def model(i, table):
+            j = i + 3
+            return table[j].sin()
+        inputs = (torch.tensor([0, 1, 2]), torch.randn(5, 4))
+    """
+    captured = capture_text(source, tmp_path, until=None)
+    (failed,) = captured.bodies("stage_failed")
+    (finding,) = captured.bodies("finding")
+    assert failed.line == finding.line == 5
+    assert finding.entity == "0_0/post_grad/inference/index"
+    assert finding.hint == message("run.raised_at", node="index", graph="inference", compile="0/0")
+    assert failed.cause == message("run.raised", error="IndexError")
+
+
 def test_modes(tmp_path: Path) -> None:
     source = "import torch\nmodel = torch.nn.Linear(2, 2)\ninputs = (torch.ones(1, 2),)"
     shown = [capture_text(source, tmp_path, mode=mode).artifacts("source")[0] for mode in Mode]
