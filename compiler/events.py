@@ -51,7 +51,7 @@ class Options(Frozen):
 
     target: Literal["cpu"] = Field("cpu", description="What the code is compiled for.")
     mode: Mode = Field(Mode.AUTO, description="auto: training when anything requires grad, else inference.")
-    native: bool = Field(True, description="Compile with the C++ compiler, run, time and compare.")
+    native: bool = Field(True, strict=True, description="Compile with the C++ compiler, run, time and compare.")
     until: StageName | None = Field(None, description="The last stage to show; null for all of them.")
 
 

@@ -46,7 +46,12 @@ def create_app(settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        responses={422: {"model": errors.ErrorBody, "description": "The request is not valid."}},
+        responses={
+            401: {"model": errors.ErrorBody, "description": "The server asks for a token."},
+            403: {"model": errors.ErrorBody, "description": "Another site's request, or another host's name."},
+            413: {"model": errors.ErrorBody, "description": "The request is too large."},
+            422: {"model": errors.ErrorBody, "description": "The request is not valid."},
+        },
     )
     if settings.token:
         app.add_middleware(Access, token=settings.token)

@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import Field
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 
 from compiler.text import Frozen, Message, message, render
 
@@ -71,10 +72,24 @@ async def on_http(request: Request, error: Exception) -> JSONResponse:
     if error.status_code == 404:
         return answer(404, message("server.not_found", path=request.url.path), accepted, headers)
     if error.status_code == 405:
+        if allowed := _allowed(request):
+            headers = {"allow": ", ".join(allowed)}
         return answer(405, message("server.method_not_allowed", method=request.method), accepted, headers)
+    if error.status_code == 400:
+        # The framework's word for a body that is not even text.
+        return answer(422, message("server.invalid_request", where="body", why=str(error.detail)), accepted, headers)
     if error.status_code == 413:
         return answer(413, message("server.body_too_large", limit=int(error.detail)), accepted, headers)
     return answer(error.status_code, message("server.refused", why=str(error.detail)), accepted, headers)
+
+
+def _allowed(request: Request) -> list[str]:
+    """The documented methods of a path: the framework names those of one operation only."""
+    found: set[str] = set()
+    for path, operations in request.app.openapi()["paths"].items():
+        if compile_path(path)[0].match(request.url.path):
+            found |= {method.upper() for method in operations}
+    return sorted(found)
 
 
 async def on_fault(request: Request, _error: Exception) -> JSONResponse:
