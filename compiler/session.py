@@ -7,6 +7,7 @@ in the middle of a compile, look at what they are given, lift it into `compiler.
 from __future__ import annotations
 
 import hashlib
+import re
 import sysconfig
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ from compiler.ir.memory import SavedForBackward
 from compiler.text import Frozen, message
 
 SNIPPET_FILE = "snippet.py"
+_PACKAGES = re.compile(r"/[^\s\"'`]*/site-packages/")
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib") + "/"
 
 
@@ -83,6 +85,12 @@ class Sources:
         if self.root and file.startswith(self.root):
             return file[len(self.root) :].lstrip("/")
         return file.rsplit("site-packages/", 1)[-1].removeprefix(_STANDARD_LIBRARY)
+
+    def plain(self, text: str) -> str:
+        """A text of torch's with its files named as they are shown."""
+        for file, name in self.files.items():
+            text = text.replace(file, name)
+        return _PACKAGES.sub("", text)
 
     def is_user(self, file: str) -> bool:
         return file in self.files or bool(self.root and file.startswith(self.root))

@@ -15,7 +15,6 @@ from compiler.torch_compat.breaks import own_name
 from compiler.torch_compat.dynamo import items_captured, replaced_inputs
 
 _LIMIT = re.compile(r"currently set to (\d+)")
-_FOLDER = re.compile(r"/[^\s`]*/site-packages/")
 _SENTENCE = re.compile(r"(?<=[.`])\s+(?=[A-Z])")
 
 
@@ -54,7 +53,7 @@ def own_hint(found: GraphBreak) -> Message | None:
 def _what(found: GraphBreak) -> str:
     """Torch's name of the break, and the sentence of its explanation that names the operator or the function at hand."""
     kind = found.gb_type if found.gb_id else found.reason
-    first = _SENTENCE.split(_FOLDER.sub("", found.explanation.strip()), maxsplit=1)[0].rstrip(".")
+    first = _SENTENCE.split(found.explanation.strip(), maxsplit=1)[0].rstrip(".")
     if found.kind != "break" or not first:
         return kind.rstrip(". ")
     return f"{kind.rstrip('.')} ({first})"

@@ -60,6 +60,7 @@ class _BreakWatch:
     def say(self, kind: Kind, error: BaseException, stack: Any, code: Any, fallback: str = "") -> None:
         """The place of a cause without a stack of the user's is the function that it struck."""
         text = str(getattr(error, "msg", None) or error)
+        plain = self._sources.plain
         fields, first = self._made_of(text)
         gb_type = str(fields.get("gb_type") or getattr(error, "gb_type", None) or type(error).__name__)
         cause = str(first.get("gb_type", ""))
@@ -75,10 +76,10 @@ class _BreakWatch:
             kind=kind,
             gb_id=_gb_id(gb_type),
             gb_type=gb_type,
-            reason=text.strip().split("\n", 1)[0],
-            context=str(fields.get("context", "")),
-            explanation=str(fields.get("explanation", "")),
-            hints=_hints(text, fields, first),
+            reason=plain(text.strip().split("\n", 1)[0]),
+            context=plain(str(fields.get("context", ""))),
+            explanation=plain(str(fields.get("explanation", ""))),
+            hints=[plain(hint) for hint in _hints(text, fields, first)],
             url=exc.get_gbid_documentation_link(gb_type) or _link(text),
             line=line,
             library=f"{whole[-1].file}:{whole[-1].line}" if whole and not whole[-1].user else "",
@@ -86,7 +87,7 @@ class _BreakWatch:
             cause_gb_id=_gb_id(cause),
             function=frames[-1].function if frames and kind == "break" else code.co_name,
             stack=whole,
-            text=text,
+            text=plain(text),
         )
         self._said(found, where, fallback)
 
@@ -140,7 +141,7 @@ class _BreakWatch:
                 context=modes if _MODE in reason else "",
                 line=code.co_firstlineno if own else None,
                 function=code.co_name,
-                text=reason,
+                text=self._sources.plain(reason),
             ),
             self._place(code),
             "",

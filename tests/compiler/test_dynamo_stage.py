@@ -321,3 +321,9 @@ def test_a_size_out_of_its_range_has_both_values(tmp_path: Path) -> None:
         ("0/1", "L['x'].size()[0]", "6", "1", 4),
         ("0/0", "L['x'].size()[0]", "4", "1", 4),
     ]
+
+
+def test_files_in_the_texts_of_torch_are_named_as_they_are_shown(tmp_path: Path) -> None:
+    (row,) = capture_text(WHOLE, tmp_path).artifacts("breaks")[0]["breaks"]
+    assert row["context"] == "frame skipped: model (snippet.py line 3)"
+    assert str(tmp_path) not in str(row)
