@@ -17,18 +17,19 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from compiler.events import Engine
 from server.sandbox.isolation import Mode, needed
-from server.sandbox.isolation.probe import FIRST_USER, choose, probe
+from server.sandbox.isolation.probe import choose, probe
 from server.sandbox.limits import EVENTS_FD
 from server.sandbox.processes import LINUX, adopt_orphans, descendants, end_tree
 from server.sandbox.protocol import Configuration, Isolation, PhaseRequest, Ready
+from server.sandbox.users import lease
 from server.sandbox.warden import Walls, watch
 
 DESCRIPTORS = 5
-_USERS = 5000
 
 
 def _warm(configuration: Configuration) -> Ready:
@@ -89,12 +90,10 @@ def _request(descriptor: int) -> str:
         return file.read().decode()
 
 
-def serve(control: socket.socket, configuration: Configuration, mode: Mode) -> None:
-    """Answer requests until the owner closes its end."""
+def serve(control: socket.socket, configuration: Configuration, mode: Mode, users: Sequence[int] | tuple[None]) -> None:
+    """Answer requests until the owner closes its end. `users`: whom the children become, in turn."""
     readable = () if mode is Mode.NONE else needed(*_own_folders(configuration))
-    users = itertools.cycle(
-        range(FIRST_USER, FIRST_USER + _USERS) if mode is not Mode.NONE and os.geteuid() == 0 else [None]
-    )
+    next_user = itertools.cycle(users)
     adopt_orphans()
     wardens: set[int] = set()
     while True:
@@ -107,7 +106,7 @@ def serve(control: socket.socket, configuration: Configuration, mode: Mode) -> N
             return
         _reap(wardens)
         # A user for each: what is alive of one cannot touch another.
-        walls = Walls(mode, readable, next(users))
+        walls = Walls(mode, readable, next(next_user))
         pid = os.fork()
         if pid == 0:
             control.close()
@@ -174,17 +173,25 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.dont_write_bytecode = True
     _end_with_owner(control, True)
+    # Held to the end: with it go the users.
+    holder: socket.socket | None = None
+    users: Sequence[int] | tuple[None] = (None,)
     try:
         ready = _warm(configuration)
+        mode = Mode.NONE if ready.isolation is None else ready.isolation.mode
+        if mode is not Mode.NONE and os.geteuid() == 0:
+            holder, users = lease()
     except Exception as fault:
         control.sendall(Ready(seconds=0, error=f"{type(fault).__name__}: {fault}").model_dump_json().encode() + b"\n")
         raise
     _end_with_owner(control, False)
     control.sendall(ready.model_dump_json().encode() + b"\n")
     control.settimeout(0.5)
-    serve(control, configuration, Mode.NONE if ready.isolation is None else ready.isolation.mode)
+    serve(control, configuration, mode, users)
     end_tree(os.getpid())
     shutil.rmtree(configuration.scratch, ignore_errors=True)
+    if holder is not None:
+        holder.close()
 
 
 if __name__ == "__main__":
