@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from functools import cache
 from pathlib import Path
@@ -79,8 +81,11 @@ def require_front_end() -> None:
 def one_file(run: str, title: str, recording: str) -> str:
     """The whole front end and one run in one HTML file. Raises NotBuiltError."""
     require_front_end()
+    script = script_text((STATIC / "app.js").read_text(encoding="utf-8"))
     inline = {
-        "script": script_text((STATIC / "app.js").read_text(encoding="utf-8")),
+        "script": script,
+        # Only this script runs: one that got into the page in any other way would not be it.
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "style": Markup((STATIC / "app.css").read_text(encoding="utf-8").replace("</style", "<\\/style")),
         "layout_worker": script_text((STATIC / "layout-worker.js").read_text(encoding="utf-8")),
         "recording": data_island(recording),

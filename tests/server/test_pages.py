@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
+import hashlib
 import json
 import re
 from html.parser import HTMLParser
@@ -69,6 +71,11 @@ def test_one_file_report(recording: Recording, tmp_path: Path, monkeypatch: pyte
     assert Recording.model_validate_json(data[1]) == recording
     assert worker == ({"type": "text/plain", "id": "aotscope-layout-worker"}, "1;")
     assert app == ({"type": "module"}, "const a = '<\\/script>';")
+    # Its own script runs, and no other.
+    digest = base64.b64encode(hashlib.sha256(app[1].encode()).digest()).decode()
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert policy is not None
+    assert f"script-src 'sha256-{digest}' blob:;" in policy[1]
     # Nothing is fetched from anywhere.
     assert not re.search(r'(src|href)="(?!data:)', text)
 
@@ -94,8 +101,6 @@ def test_recording_in_and_out_of_the_store(recording: Recording, tmp_path: Path)
 
 
 def test_payloads_survive_decoding_and_encoding() -> None:
-    import hashlib
-
     payload = ExecutionPayload(
         comparisons=[
             Comparison(name="λ\u2028\n", kind="output", max_abs=value)
