@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from compiler.events import StageName
-from server.examples import examples
+from server.examples import FOLDER, examples, read_recording
 from tests.compiler.phases_run import run_jobs
 
 ROOT = Path(__file__).parents[2]
@@ -151,6 +151,16 @@ def test_the_gallery_has_each_question_with_its_answer() -> None:
         assert one.source.splitlines()[2:] == corpus[2:]
         assert corpus[0].startswith("META = {")
         assert [line[:2] for line in one.source.splitlines()[:2]] == ["# ", "# "]
+
+
+def test_each_recording_holds_its_answer() -> None:
+    """What the page opens is a run of the same text, whose findings have the answer's key and line."""
+    sources = {example.name: example.source for example in examples()}
+    for case, answer in ANSWERS.items():
+        recording = read_recording(FOLDER / "recorded" / f"{case}.json.gz")
+        assert recording.run.request.source == sources[case]
+        told = [(e["message"]["key"], e["line"]) for e in recording.events if e["type"] == "finding"]
+        assert (answer.key, answer.line) in told, case
 
 
 @pytest.mark.timeout(300)
