@@ -7,15 +7,12 @@ a graph, and the caches are on, in a folder of their own, so that the one cold c
 from __future__ import annotations
 
 import io
-import random
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 
 from compiler.errors import SnippetError
@@ -24,7 +21,6 @@ from compiler.events import (
     Failed,
     Finding,
     Finished,
-    Mode,
     RunRequest,
     Severity,
     StageFailed,
@@ -33,18 +29,12 @@ from compiler.events import (
     StageStarted,
 )
 from compiler.fork import AsideError, aside
+from compiler.forms import Declared, Form, Script
 from compiler.ir.execution import KernelTime, Timing
 from compiler.session import SNIPPET_FILE, Session, Sink, slug
 from compiler.snippet import (
-    CALL_SEED,
-    CallResult,
-    Loaded,
-    Snippet,
     load,
     resolve_mode,
-    run_calls,
-    run_scenario,
-    run_script,
     understand,
     user_line,
     user_traceback,
@@ -53,7 +43,7 @@ from compiler.stages import ORDER, cache, execute, memory
 from compiler.stages.diverge import diverging
 from compiler.stages.execute import Outcome
 from compiler.stages.slope import slope_check
-from compiler.step import Step, Subject, in_float64, other_batch, script_subject, subject_of
+from compiler.step import Step, Subject, other_batch
 from compiler.text import Message, message
 from compiler.torch_compat import settings
 from compiler.torch_compat.build import (
@@ -66,7 +56,6 @@ from compiler.torch_compat.build import (
     told_line,
 )
 from compiler.torch_compat.caches import CacheEvent, cache_events, forget_compiled, private_caches
-from compiler.torch_compat.compile_calls import with_backend
 from compiler.torch_compat.compiles import current_compile, tracking
 from compiler.torch_compat.interpreter import interpreted
 from compiler.torch_compat.wrapper import Built, built_wrappers, failing_line
@@ -106,11 +95,11 @@ def _run(
     session = Session(sink, request.options, snippet.sources(), current_compile)
     with _hidden(), tracking(), private_caches(folder):
         if snippet.form == "script":
-            return _Native(session, _Script(snippet), captured).run()
+            return _Native(session, Script(snippet), captured).run()
         eager = load(snippet)
         mode = resolve_mode(eager, request.options.mode)
         with settings.applied(eager.config):
-            return _Native(session, _Declared(snippet, eager, request.options.mode, mode), captured).run()
+            return _Native(session, Declared(snippet, eager, request.options.mode, mode), captured).run()
 
 
 @contextmanager
@@ -125,180 +114,8 @@ _CHANGED_SECONDS = 60.0
 _LONGEST_CODE = 200
 
 
-# --- the two forms -------------------------------------------------------------------------------------------------------
-
-
-class _Form:
-    """A snippet that can be run whole, eagerly and compiled, and whose step can be repeated. `eager` and `compiled` are the
-    steps' subjects and `function` what was compiled; they exist after the runs."""
-
-    printed = False
-    declared_random = False
-    eager: Subject | None = None
-    compiled: Subject | None = None
-    function: Callable[..., Any] | None = None
-
-    def run_eager(self) -> Outcome:
-        raise NotImplementedError
-
-    def run_compiled(self) -> Outcome:
-        raise NotImplementedError
-
-    def run_on(self, backend: str) -> Outcome:
-        """All of it anew, compiled with this backend of torch's."""
-        raise NotImplementedError
-
-    def run_exact(self) -> Outcome | None:
-        """All of it anew, eagerly in float64; None where that cannot be."""
-        raise NotImplementedError
-
-    def repeat(self) -> None:
-        """Once more what is compiled already."""
-        raise NotImplementedError
-
-    @property
-    def backend(self) -> str:
-        """The name of what it is compiled with."""
-        chosen = self.compiled.compile_kwargs.get("backend", "inductor") if self.compiled is not None else "inductor"
-        return chosen if isinstance(chosen, str) else getattr(chosen, "__name__", type(chosen).__name__)
-
-
-class _Declared(_Form):
-    def __init__(self, snippet: Snippet, eager: Loaded, asked: Mode, resolved: Mode) -> None:
-        self._snippet = snippet
-        self._asked = asked
-        self._resolved = resolved
-        self._loaded_eager = eager
-        self._loaded: Loaded | None = None
-        self.declared_random = eager.rng
-        self.eager = subject_of(eager, resolved)
-
-    def run_eager(self) -> Outcome:
-        return self._run(self._loaded_eager, self._loaded_eager.model)
-
-    def run_compiled(self) -> Outcome:
-        if self._loaded is None:
-            _seed_others()
-            self._loaded = load(self._snippet)
-            self.compiled = subject_of(self._loaded, self._resolved)
-        self.function = torch.compile(self._loaded.model, **self._loaded.compile_kwargs)
-        return self._run(self._loaded, self.function)
-
-    def run_on(self, backend: str) -> Outcome:
-        _seed_others()
-        loaded = load(self._snippet)
-        return self._run(loaded, torch.compile(loaded.model, **with_backend(loaded.compile_kwargs, backend)))
-
-    def run_exact(self) -> Outcome | None:
-        _seed_others()
-        loaded = load(self._snippet)
-        if loaded.scenario is not None:
-            return None
-        exact = in_float64(loaded)
-        return self._run(exact, exact.model)
-
-    def repeat(self) -> None:
-        if self._loaded is not None and self.function is not None:
-            self._run(self._loaded, self.function)
-
-    def _run(self, loaded: Loaded, function: Callable[..., Any]) -> Outcome:
-        _seed_others()
-        torch.manual_seed(CALL_SEED)
-        seeded = _generator_state()
-        calls: list[CallResult] = []
-        value = None
-        error: BaseException | None = None
-        try:
-            if loaded.scenario is not None:
-                value = run_scenario(loaded, function)
-            else:
-                calls = run_calls(loaded, function, self._asked, keep=True)  # resolved, auto would add a no_grad
-        except (Exception, SystemExit) as raised:  # noqa: BLE001 - the user's model: told as its outcome
-            error = raised
-        after = _generator_state()
-        drew = after if after != seeded else None
-        return Outcome(calls, value, loaded.scenario is not None, error=error, random=drew)
-
-
-class _Script(_Form):
-    """The step of a script is its first call of something compiled, repeated: it exists once for eager and once compiled, of
-    two runs of the script."""
-
-    printed = True
-
-    def __init__(self, snippet: Snippet) -> None:
-        self._snippet = snippet
-
-    def run_eager(self) -> Outcome:
-        outcome, self.eager = self._run(identity=True)
-        return outcome
-
-    def run_compiled(self) -> Outcome:
-        outcome, first = self._run(identity=False)
-        self.compiled = first
-        self.function = torch.compile(first.model, **first.compile_kwargs) if first is not None else None
-        return outcome
-
-    def run_on(self, backend: str) -> Outcome:
-        return self._run(identity=False, backend=backend)[0]
-
-    def run_exact(self) -> Outcome | None:
-        return None  # its tensors are the script's own affair
-
-    def repeat(self) -> None:
-        if self.compiled is not None and self.function is not None:
-            step = Step(self.compiled, self.function)
-            step.clear()
-            step.once()
-
-    def _run(self, *, identity: bool, backend: str | None = None) -> tuple[Outcome, Subject | None]:
-        first: Subject | None = None
-
-        def called(original: Any, options: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            nonlocal first
-            call = original, args, kwargs, torch.is_grad_enabled()
-            first = script_subject(call, str(self._snippet.file), options)
-
-        calls: list[CallResult] = []
-        error: BaseException | None = None
-        with redirect_stdout(io.StringIO()) as printed:
-            try:
-                run = run_script(
-                    self._snippet, compile_identity=identity, before_call=called, keep=True, backend=backend
-                )
-                calls = [CallResult(outputs=_named(call.name, call.index, call.outputs)) for call in run.calls]
-            except (Exception, SystemExit) as raised:  # noqa: BLE001 - the user's script: told as its outcome
-                error = raised
-        outcome = Outcome(calls, printed=printed.getvalue(), error=error, random=_generator_state())
-        return outcome, first
-
-
-def _named(name: str, index: int, outputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {f"{name} #{index + 1} {path}": tensor for path, tensor in outputs.items()}
-
-
-def _seed_others() -> None:
-    random.seed(CALL_SEED)
-    np.random.seed(CALL_SEED)
-
-
-def _generator_state() -> bytes:
-    return bytes(torch.get_rng_state().numpy())
-
-
-def _looked_up(subject: Subject) -> list[CacheEvent]:
-    forget_compiled()
-    # Not what is said when results are saved: an interpreter cannot be.
-    with interpreted(current_compile, lambda _: None), cache_events(saving=False) as events:
-        Step(subject, torch.compile(subject.model, **subject.compile_kwargs)).once()
-    return events
-
-
-# --- the phase -----------------------------------------------------------------------------------------------------------
-
-
 class _Native:
-    def __init__(self, session: Session, form: _Form, captured: Captured | None) -> None:
+    def __init__(self, session: Session, form: Form, captured: Captured | None) -> None:
         self._session = session
         self._form = form
         self._captured = captured
@@ -499,3 +316,11 @@ def _cause(error: BaseException) -> Message:
     if is_build_failure(error):
         return message("execute.build_failed")
     return message("execute.raised", error=type(error).__name__)
+
+
+def _looked_up(subject: Subject) -> list[CacheEvent]:
+    forget_compiled()
+    # Not what is said when results are saved: an interpreter cannot be.
+    with interpreted(current_compile, lambda _: None), cache_events(saving=False) as events:
+        Step(subject, torch.compile(subject.model, **subject.compile_kwargs)).once()
+    return events
