@@ -49,6 +49,7 @@ export function TopBar() {
   const busy = run.value.status === "running" || run.value.status === "queued";
   const worst = run.value.findings.length;
   const serious = run.value.findings.some((finding) => finding.severity !== "note");
+  const shown = shownExample();
   return (
     <header class="top">
       <a class="logo" href="/">
@@ -60,8 +61,6 @@ export function TopBar() {
           <label class="pill">
             <small>{t("top.example")}</small>
             <select
-              key={examples.value.length}
-              value={shownExample()}
               onChange={(event) => {
                 const example = examples.value.find((one) => one.name === event.currentTarget.value);
                 if (example) {
@@ -70,13 +69,17 @@ export function TopBar() {
                 }
               }}
             >
-              {shownExample() === "" && <option value="">–</option>}
+              {shown === "" && (
+                <option value="" selected>
+                  –
+                </option>
+              )}
               {GROUPS.map((group) => (
                 <optgroup key={group} label={t(`top.${group}`)}>
                   {examples.value
                     .filter((example) => example.group === group)
                     .map((example) => (
-                      <option key={example.name} value={example.name} title={example.description}>
+                      <option key={example.name} value={example.name} selected={example.name === shown} title={example.description}>
                         {example.title || example.name}
                       </option>
                     ))}

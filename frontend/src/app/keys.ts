@@ -44,7 +44,7 @@ function handOn(event: KeyboardEvent): boolean {
   const pane = document.querySelector<HTMLElement>("main [role=listbox][tabindex='0'], main .graph canvas");
   const target = event.target instanceof Element ? event.target : null;
   if (!pane || pane.contains(target) || target?.closest("button, a, [role=slider], summary")) return false;
-  if (!["ArrowUp", "ArrowDown", "/", " ", "+", "-", "m"].includes(event.key)) return false;
+  if (!["ArrowUp", "ArrowDown", "/", " ", "+", "-", "m", "n"].includes(event.key)) return false;
   pane.focus();
   pane.dispatchEvent(new KeyboardEvent("keydown", { key: event.key, cancelable: true }));
   return true;

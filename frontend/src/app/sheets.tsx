@@ -32,6 +32,7 @@ const KEYS = [
   ["+ −", "keys.zoom"],
   ["Enter", "keys.open"],
   ["m", "keys.mirror"],
+  ["n", "keys.near"],
   ["Esc", "keys.clear"],
   ["?", "keys.help"],
 ] as const;

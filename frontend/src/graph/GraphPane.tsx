@@ -8,12 +8,15 @@ import { closure, select, selected } from "../state/store";
 import { groupKey } from "./layout/compose";
 import type { Box, Scene } from "./layout/scene";
 import type { GraphModel } from "./model/graph";
+import { near } from "./model/near";
 import type { Words } from "./render/paint";
 import { GraphView } from "./render/view";
 import { LayoutClient } from "./worker/client";
 
 /** How far each graph was opened, kept while the page lives, so that going to another stage and back changes nothing. */
 const opened = new Map<string, readonly string[]>();
+
+const MOST_HOPS = 3;
 
 interface Props {
   readonly graph: GraphModel;
@@ -29,6 +32,7 @@ export function GraphPane({ graph, parameters, label }: Props) {
   const scene = useSignal<Scene | null>(null);
   const focus = useSignal<string | null>(null);
   const tip = useSignal<{ box: Box; x: number; y: number } | null>(null);
+  const hops = useSignal(0);
   const finding = useSignal<string | null>(null);
   const revealed = useRef<string | null>(null);
   const opening = useRef<string | null>(null);
@@ -92,8 +96,10 @@ export function GraphPane({ graph, parameters, label }: Props) {
   const hits = useMemo(() => (query ? search(graph, query) : []), [graph, query]);
   useEffect(() => {
     const found = new Set(hits.map((node) => graph.nodes[node]!.id));
-    view.current?.setMarks({ ...marks, focus: focus.value, found });
-  }, [marks, focus.value, hits]);
+    const start = new Set([...marks.linked, ...(focus.value ? [focus.value] : [])]);
+    const around = now && hops.value > 0 ? near(now, start, hops.value) : null;
+    view.current?.setMarks({ ...marks, focus: focus.value, near: around, found });
+  }, [now, marks, focus.value, hits, hops.value]);
 
   // A selection made elsewhere is opened and brought into view once, not again and again while the user moves about.
   useEffect(() => {
@@ -143,6 +149,10 @@ export function GraphPane({ graph, parameters, label }: Props) {
     if (box) goTo(box);
   };
 
+  const nextHops = (): void => {
+    hops.value = (hops.value + 1) % (MOST_HOPS + 1);
+  };
+
   const onKey = (event: KeyboardEvent): void => {
     if (!keysOn.value || event.ctrlKey || event.metaKey || event.altKey) return;
     const actions: Record<string, () => void> = {
@@ -154,6 +164,7 @@ export function GraphPane({ graph, parameters, label }: Props) {
       ArrowDown: () => walk(1),
       ArrowUp: () => walk(-1),
       m: mirror,
+      n: nextHops,
       Enter: () => {
         const box = now?.boxes.find((one) => one.key === (focus.value ?? chosen));
         if (box && box.kind !== "node") toggle(box.key);
@@ -195,6 +206,11 @@ export function GraphPane({ graph, parameters, label }: Props) {
         />
       )}
       <div class="tools">
+        {(chosen ?? focus.value) !== null && (
+          <button class="word" aria-pressed={hops.value > 0} title={`${t("keys.near")} (n)`} onClick={nextHops}>
+            {hops.value > 0 ? t("graph.near_hops", { hops: hops.value }) : t("graph.near")}
+          </button>
+        )}
         <button
           class="word wide"
           aria-pressed={parameters.value}

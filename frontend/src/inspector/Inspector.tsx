@@ -260,12 +260,6 @@ function AboutNode({ entity }: { entity: Entity }) {
             </dd>
           </>
         )}
-        {it.gradFn && (
-          <>
-            <dt>grad_fn</dt>
-            <dd>{it.gradFn}</dd>
-          </>
-        )}
         {life && (
           <>
             <dt>{t("inspector.alive")}</dt>

@@ -41,7 +41,7 @@ export function Codegen() {
           </Derived>
         )}
       </div>
-      <div class="body view cols" style={{ gridTemplateColumns: "250px minmax(0, 1fr)" }}>
+      <div class="body view cols slim">
         <div ref={list} role="listbox" aria-label={t("codegen.kernels")}>
           {kernels?.kernels.map((kernel) => {
             const id = `${prefix}/${kernel.name}`;

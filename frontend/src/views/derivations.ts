@@ -26,15 +26,15 @@ export function savedDerivation(): Derivation | null {
   ];
   if (partition.save_everything_bytes !== null) terms.push([t("derive.everything"), bytes(partition.save_everything_bytes)]);
   if (!alone && memory?.partition_bytes) terms.push([t("derive.all_compiles"), bytes(memory.partition_bytes)]);
+  // Views of one storage count once there and each for itself above, so these need not agree.
+  if (memory?.kept_storages_bytes) terms.push([t("derive.kept_storages"), bytes(memory.kept_storages_bytes)]);
   const own = alone ? partition.saved_bytes : memory?.partition_bytes;
-  const activations = alone ? partition.saved_activation_bytes : memory?.partition_activation_bytes;
   return {
     from: t("derive.saved", { count: partition.saved.length, bytes: bytes(partition.saved_bytes) }),
     terms,
     checks: [
       ...check(t("derive.added"), partition.saved_bytes, sum(partition.saved.map((tensor) => tensor.bytes ?? 0)), bytes),
       ...(own ? check(t("derive.kept"), own, memory?.kept_tensor_bytes, bytes) : []),
-      ...(activations ? check(t("derive.kept_storages"), activations, memory?.kept_storages_bytes, bytes) : []),
     ],
   };
 }

@@ -15,6 +15,8 @@ export interface Marks {
   /** Keys of boxes that hold a part of the selection. */
   readonly linked: ReadonlySet<string>;
   readonly focus: string | null;
+  /** Keys of the boxes to look at; the others stand back. Null: all. */
+  readonly near: ReadonlySet<string> | null;
   readonly found: ReadonlySet<string>;
 }
 
@@ -111,7 +113,8 @@ function edges(context: CanvasRenderingContext2D, frame: Frame, seen: (rect: Rec
     if (!seen(union(a, b))) continue;
     const touches = marks.selected === scene.boxes[edge.from]!.key || marks.selected === scene.boxes[edge.to]!.key;
     const strength = touches ? 0.95 : edge.long ? 0.16 : quiet ? 0.42 : 0.62;
-    context.globalAlpha = strength * Math.min(alpha[edge.from]!, alpha[edge.to]!);
+    const back = isFar(marks, scene.boxes[edge.from]!) || isFar(marks, scene.boxes[edge.to]!);
+    context.globalAlpha = (back ? 0.12 : 1) * strength * Math.min(alpha[edge.from]!, alpha[edge.to]!);
     context.strokeStyle = edge.again ? palette.re : edge.backward ? palette.bw : palette.fw;
     context.setLineDash(edge.again ? [4, 3] : []);
     context.lineWidth = touches ? 1.8 : 1.25;
@@ -206,7 +209,8 @@ function wires(context: CanvasRenderingContext2D, frame: Frame): void {
     const thick = wire.saved ? 1.3 + 5.7 * Math.sqrt(wire.bytes / most) : 1.1;
     context.lineWidth = Math.max(thick, wire.saved ? 0.8 / camera.k : 0);
     context.strokeStyle = wire.saved ? palette.save : palette.faint;
-    context.globalAlpha = wire.saved ? (selection && !on ? 0.3 : 0.85) : on ? 0.8 : 0.3;
+    const back = isFar(marks, scene.boxes[wire.from]!) || isFar(marks, scene.boxes[wire.to]!);
+    context.globalAlpha = (back ? 0.2 : 1) * (wire.saved ? (selection && !on ? 0.3 : 0.85) : on ? 0.8 : 0.3);
     context.setLineDash(wire.saved ? [] : [3, 3]);
     context.beginPath();
     context.moveTo(x1, start[i]!);
@@ -222,7 +226,7 @@ function wires(context: CanvasRenderingContext2D, frame: Frame): void {
 
 function wireLabels(
   context: CanvasRenderingContext2D,
-  { scene, rects, palette }: Frame,
+  { scene, rects, palette, marks }: Frame,
   drawn: readonly { wire: Wire; i: number; lit: boolean }[],
   start: Float64Array,
   end: Float64Array,
@@ -234,7 +238,7 @@ function wireLabels(
   const said = new Set<string>();
   const limit = scene.wires.length > MANY_WIRES ? 8 : MANY_WIRES;
   const wanted = drawn
-    .filter(({ wire, lit }) => wire.saved && (wire.bytes > 0 || lit))
+    .filter(({ wire, lit }) => wire.saved && (wire.bytes > 0 || lit) && !isFar(marks, scene.boxes[wire.from]!) && !isFar(marks, scene.boxes[wire.to]!))
     .toSorted((a, b) => Number(b.lit) - Number(a.lit) || b.wire.bytes - a.wire.bytes)
     .slice(0, limit);
   context.textAlign = "center";
@@ -285,7 +289,7 @@ function boxes(context: CanvasRenderingContext2D, frame: Frame, seen: (rect: Rec
     if (box.open || !seen(rect)) return;
     const selected = marks.selected === box.key;
     const linked = marks.linked.has(box.key);
-    context.globalAlpha = alpha[i]!;
+    context.globalAlpha = alpha[i]! * (isFar(marks, box) ? 0.16 : 1);
     const ink = box.recomputed ? palette.re : box.backward ? palette.bw : palette.fw;
     const tint = box.recomputed ? palette.rebg : box.backward ? palette.bwbg : palette.fwbg;
     context.fillStyle = linked || selected ? palette.sel : box.kind === "node" ? palette.panel : tint;
@@ -316,6 +320,8 @@ function boxes(context: CanvasRenderingContext2D, frame: Frame, seen: (rect: Rec
   });
   context.globalAlpha = 1;
 }
+
+const isFar = (marks: Marks, box: Box): boolean => marks.near !== null && !box.open && !marks.near.has(box.key);
 
 function ring(context: CanvasRenderingContext2D, rect: Rect, colour: string): void {
   context.beginPath();

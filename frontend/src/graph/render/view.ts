@@ -1,5 +1,6 @@
 import type { Box, Scene } from "../layout/scene";
 import { firstView, fit, zoomAt, type Camera } from "./camera";
+import { inMinimap, lookAt, minimap, paintMinimap, type Minimap } from "./minimap";
 import { hit, hitWire, paint, type Marks, type Rect, type Words } from "./paint";
 import { readPalette, type Palette } from "./palette";
 
@@ -12,7 +13,9 @@ export interface ViewEvents {
 }
 
 const MOVE_MS = 220;
-const NO_MARKS: Marks = { selected: null, linked: new Set(), focus: null, found: new Set() };
+/** Pictures of so few boxes need no map. */
+const SMALL = 12;
+const NO_MARKS: Marks = { selected: null, linked: new Set(), focus: null, near: null, found: new Set() };
 
 /** One canvas: camera, pointer, motion. Draws only when something changed. */
 export class GraphView {
@@ -28,7 +31,7 @@ export class GraphView {
   private size = { width: 0, height: 0 };
   private anchor: { key: string; x: number; y: number } | null = null;
   private pendingFit = true;
-  private drag: { x: number; y: number; moved: boolean; id: number } | null = null;
+  private drag: { x: number; y: number; moved: boolean; map: boolean; id: number } | null = null;
   private readonly observer: ResizeObserver;
   private readonly abort = new AbortController();
 
@@ -201,9 +204,32 @@ export class GraphView {
       words: this.words,
       ...this.size,
     });
+    const map = this.map();
+    if (map) {
+      const { scene, camera, marks, palette, size: view } = this;
+      paintMinimap(this.context, map, { scene, camera, marks, palette, view });
+    }
     if (t < 1) this.draw();
     this.canvas.dataset["drawn"] = String(this.scene.boxes.length);
     this.canvas.dataset["marked"] = String(this.marks.linked.size);
+  }
+
+  private map(): Minimap | null {
+    return this.scene && this.scene.boxes.length > SMALL ? minimap(this.extent(), this.camera, this.size) : null;
+  }
+
+  private onMap(event: MouseEvent): Minimap | null {
+    const map = this.map();
+    const bounds = this.canvas.getBoundingClientRect();
+    return map && inMinimap(map, event.clientX - bounds.left, event.clientY - bounds.top) ? map : null;
+  }
+
+  private lookFromMap(event: MouseEvent): void {
+    const map = this.map();
+    if (!map) return;
+    const bounds = this.canvas.getBoundingClientRect();
+    this.camera = lookAt(map, this.camera, this.size, event.clientX - bounds.left, event.clientY - bounds.top);
+    this.draw();
   }
 
   private at(event: MouseEvent): { x: number; y: number; box: Box | null } {
@@ -216,18 +242,29 @@ export class GraphView {
   private down(event: PointerEvent): void {
     if (event.button !== 0) return;
     this.canvas.setPointerCapture(event.pointerId);
-    this.drag = { x: event.clientX, y: event.clientY, moved: false, id: event.pointerId };
+    const map = this.onMap(event) !== null;
+    this.drag = { x: event.clientX, y: event.clientY, moved: map, map, id: event.pointerId };
+    if (map) this.lookFromMap(event);
   }
 
   private move(event: PointerEvent): void {
     if (this.drag) {
+      if (this.drag.map) {
+        this.lookFromMap(event);
+        return;
+      }
       const dx = event.clientX - this.drag.x;
       const dy = event.clientY - this.drag.y;
       if (!this.drag.moved && Math.hypot(dx, dy) < 4) return;
-      this.drag = { x: event.clientX, y: event.clientY, moved: true, id: this.drag.id };
+      this.drag = { x: event.clientX, y: event.clientY, moved: true, map: false, id: this.drag.id };
       this.camera = { ...this.camera, x: this.camera.x + dx, y: this.camera.y + dy };
       this.canvas.style.cursor = "grabbing";
       this.draw();
+      return;
+    }
+    if (this.onMap(event)) {
+      this.canvas.style.cursor = "crosshair";
+      this.events.onHover(null, event.clientX, event.clientY);
       return;
     }
     const { box } = this.at(event);
@@ -261,6 +298,7 @@ export class GraphView {
   }
 
   private double(event: MouseEvent): void {
+    if (this.onMap(event)) return;
     const { box } = this.at(event);
     if (box && box.kind !== "node") this.events.onToggle(box.key);
   }
