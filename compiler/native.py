@@ -56,7 +56,7 @@ from compiler.torch_compat.build import (
     told_line,
 )
 from compiler.torch_compat.caches import CacheEvent, cache_events, forget_compiled, private_caches
-from compiler.torch_compat.compiles import current_compile, tracking
+from compiler.torch_compat.compiles import current_compile, specialised_line, tracking
 from compiler.torch_compat.interpreter import interpreted
 from compiler.torch_compat.wrapper import Built, built_wrappers, failing_line
 
@@ -297,7 +297,7 @@ class _Native:
 
     def _fail(self, stage: StageName, cause: Message, error: BaseException, line: int | None = None) -> None:
         sources = self._session.sources
-        line = line or user_line(error, sources) or dynamos_line(error, sources.main)
+        line = line or user_line(error, sources) or dynamos_line(error, sources.main) or specialised_line(error)
         said = StageFailed(
             cause=cause,
             error=f"{type(error).__name__}: {error}",
