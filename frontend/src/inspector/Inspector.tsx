@@ -1,6 +1,5 @@
 import { stageLabel } from "../app/Rail";
 import type { Kernel, Message, NodeDecision, SchedulerNode, StageName } from "../generated/contract";
-import type { GraphModel, StackFrame } from "../graph/model/graph";
 import { tidyPath } from "../graph/model/modules";
 import { parseEntity, type Entity } from "../link/entity";
 import { say, t, type Key } from "../messages";
@@ -10,6 +9,7 @@ import { nodeOf, payloadOf } from "../state/graphs";
 import { blocksOf, tensorsOf } from "../state/tensors";
 import { Derived } from "../views/Derived";
 import { recomputedDerivation, savedDerivation } from "../views/derivations";
+import { Frames, Readers, Uses } from "./relations";
 import { artifacts, closure, payload, ready, run, select, selected, source, visit } from "../state/store";
 
 /** Whatever is selected, told in full. */
@@ -230,6 +230,12 @@ function AboutNode({ entity }: { entity: Entity }) {
             <dd>({it.value.stride.map(size).join(", ")})</dd>
           </>
         )}
+        {it.value?.kind === "tensor" && it.value.device && (
+          <>
+            <dt>{t("inspector.device")}</dt>
+            <dd>{[it.value.device, it.value.memory_format].filter(Boolean).join(" · ")}</dd>
+          </>
+        )}
         {it.bytes >= 0 && (
           <>
             <dt>{t("inspector.size")}</dt>
@@ -273,6 +279,8 @@ function AboutNode({ entity }: { entity: Entity }) {
           </>
         )}
       </dl>
+      {decision && !it.backward && <Readers entity={entity} node={decision.node} />}
+      {decision?.banned && <p class="dim">{t("inspector.banned")}</p>}
       {decision && decision.reasons.length > 0 && (
         <>
           <h3>{t("inspector.reasons")}</h3>
@@ -290,25 +298,6 @@ function AboutNode({ entity }: { entity: Entity }) {
   );
 }
 
-/** How the program came to this node: the user's frames, outermost first. */
-function Frames({ stack }: { stack: readonly StackFrame[] }) {
-  const own = stack.filter((frame) => frame.user);
-  if (!own.length) return null;
-  return (
-    <>
-      <h3>{t("inspector.stack")}</h3>
-      {own.map((frame, i) => (
-        <button class="lk" key={i} onClick={() => select(`line/${frame.line}`)}>
-          <span title={frame.code}>{frame.code || frame.function}</span>
-          <span>
-            {frame.function} · {t("line", { line: frame.line })}
-          </span>
-        </button>
-      ))}
-    </>
-  );
-}
-
 function lifeOf(): string | null {
   const timeline = ready(payload("memory", "timeline", undefined, "dry_run"));
   if (!timeline) return null;
@@ -319,31 +308,6 @@ function lifeOf(): string | null {
     from: timeline.blocks.start[at]!,
     to: end < 0 ? t("inspector.end") : end,
   });
-}
-
-function Uses({ graph, node }: { graph: GraphModel; node: number }) {
-  const users: number[] = [];
-  graph.source.forEach((from, i) => {
-    const to = graph.target[i]!;
-    if (from === node && !users.includes(to)) users.push(to);
-  });
-  if (!users.length) return null;
-  return (
-    <>
-      <h3>{t("inspector.used_by")}</h3>
-      {users.slice(0, 12).map((user) => {
-        const it = graph.nodes[user]!;
-        const side = it.op === "output" ? "" : it.backward ? "bw" : "fw";
-        return (
-          <button class="lk" key={user} onClick={() => select(it.id)}>
-            <span>{it.name}</span>
-            <span class={side}>{it.op === "output" ? t("inspector.output") : it.backward ? t("backward") : t("forward")}</span>
-          </button>
-        );
-      })}
-      {users.length > 12 && <div class="dim">{t("more", { count: users.length - 12 })}</div>}
-    </>
-  );
 }
 
 function AboutScheduled({ entity }: { entity: Entity }) {

@@ -89,6 +89,7 @@ function Ladder({ divergence }: { divergence: Divergence }) {
     <>
       <h3>{t("execute.ladder")}</h3>
       {divergence.own && <p class="dim">{t("execute.ladder_own")}</p>}
+      {divergence.buffers_compared !== null && <p class="dim">{t("execute.buffers_compared", { count: divergence.buffers_compared })}</p>}
       {divergence.notes.map((note, i) => (
         <p key={i} class="dim">{say(note)}</p>
       ))}

@@ -86,5 +86,12 @@ function summary({ steps, unchanged }: PassesPayload): string {
 
 function Step({ step }: { step: PassesPayload["steps"][number] }) {
   if (!step.diff) return <Empty>{step.changed ? t("passes.no_diff") : t("passes.unchanged", { name: step.name })}</Empty>;
-  return <Diff text={step.diff} label={t("passes.diff", { name: step.name })} />;
+  return (
+    <div class="step">
+      <p class="mono dim">
+        {[...step.removed.map((name) => `−${name}`), ...step.added.map((name) => `+${name}`)].join("  ")}
+      </p>
+      <Diff text={step.diff} label={t("passes.diff", { name: step.name })} />
+    </div>
+  );
 }

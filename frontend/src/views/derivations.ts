@@ -77,6 +77,7 @@ export function peakDerivation(series: MemoryTimelinePayload["series"]): Derivat
     from: say(timeline.method),
     terms: [
       [t("derive.points"), String(timeline.points.live.length)],
+      [t("derive.end"), bytes(timeline.end_bytes)],
       [t("derive.peak_at"), `${timeline.peak_point} · ${timeline.strings[timeline.points.label[timeline.peak_point]!] ?? ""}`],
     ],
     checks: [
