@@ -18,8 +18,8 @@ from compiler.text import Message, catalogue, message
 
 # Names become parts of ids and of file names that a user saves: no slash, no control character, no markup.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:\- ]{0,119}")
-# As torch writes it: `0/0`, `!1/0/0` in compiled autograd, `0/0_1` for another attempt.
-_COMPILE = re.compile(r"[!0-9][0-9/_]{0,39}")
+# As torch writes it: `0/0`, `!1/0/0` in compiled autograd; `0/0_1` and `0/0.2` where one id is used again.
+_COMPILE = re.compile(r"!?\d{1,9}([/_.]\d{1,9}){0,5}", re.ASCII)
 _LONGEST_PARAMETERS = 64
 
 

@@ -86,7 +86,8 @@ FORGERIES = {
     "talk after the end": ("raw(DONE); event({'type': 'stage_started'}, stage='joint')", "server.frame_after_done"),
     "a path for a compile": ("event({'type': 'stage_started'}, stage='joint', compile='../../etc')", MALFORMED),
     "markup for a compile": ("event({'type': 'stage_started'}, stage='joint', compile='<img src=x>')", MALFORMED),
-    "a long compile": ("event({'type': 'stage_started'}, stage='joint', compile='0' * 41)", MALFORMED),
+    "a compile with a way up": ("event({'type': 'stage_started'}, stage='joint', compile='0/..')", MALFORMED),
+    "a long compile": ("event({'type': 'stage_started'}, stage='joint', compile='0' * 10)", MALFORMED),
     "a path for a name": ("named(made(CODE, 'code'), name='../../etc/passwd')", MALFORMED),
     "an address for a name": ("named(made(CODE, 'code'), name='//evil.example/x')", MALFORMED),
     "an escape for a name": ("named(made(CODE, 'code'), name='\\x1b]0;owned\\x07')", MALFORMED),
@@ -157,6 +158,7 @@ ref = made(graph(), "graph")
 named(ref, name="dynamo", graph="inference")
 named(ref)
 event({"type": "stage_skipped", "reason": {"key": "server.fault"}}, stage="joint", compile="!1/0/0_2")
+event({"type": "stage_started"}, stage="joint", compile="0/0.2")
 event({"type": "stage_finished", "seconds": 1, "facts": {"peak_dry_run": 2**62, "ratio": None}}, stage="joint")
 event({"type": "printed", "stream": "stdout", "text": "\\x1b[31mλ\\u2028"})
 """
