@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from compiler.ir.graph import StackFrame
 from compiler.text import Frozen
+
+_LINK = re.compile(
+    r"https://(meta-pytorch\.github\.io|pytorch\.org|docs\.pytorch\.org|github\.com/pytorch)/[!-~]{0,300}"
+)
+
+
+def is_link(url: str) -> bool:
+    """Whether an address may be shown as a link: one of PyTorch's own pages. A break's text can be the snippet's."""
+    return _LINK.fullmatch(url) is not None
 
 
 class GraphBreak(Frozen):

@@ -20,7 +20,7 @@ from torch._dynamo import symbolic_convert as symbolic
 from torch._guards import TracingContext
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
-from compiler.ir.dynamo import GraphBreak
+from compiler.ir.dynamo import GraphBreak, is_link
 from compiler.ir.graph import StackFrame
 from compiler.session import Sources
 from compiler.torch_compat.dynamo import Guarded, snippet_line, stack_frames
@@ -196,7 +196,7 @@ def _hints(text: str, fields: dict[str, Any], first: dict[str, Any]) -> list[str
 
 def _link(text: str) -> str:
     found = _MORE.search(text)
-    return found[1] if found else ""
+    return found[1] if found and is_link(found[1]) else ""
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from compiler.errors import ContractError
 from compiler.events import ArtifactFrame, ArtifactMade, DoneFrame, EventFrame, StageFinished
+from compiler.ir.dynamo import BreaksPayload, is_link
 from compiler.ir.graph import GraphPayload
 from compiler.text import Message, catalogue, message
 
@@ -53,6 +54,8 @@ def check_payload(payload: BaseModel) -> None:
     """What readers of a payload rely on. Raises ValueError."""
     if isinstance(payload, GraphPayload):
         _check_columns(payload)
+    elif isinstance(payload, BreaksPayload) and not all(is_link(one.url) for one in payload.breaks if one.url):
+        raise ValueError("a link that does not lead to PyTorch's pages")
 
 
 def _check_columns(graph: GraphPayload) -> None:

@@ -41,6 +41,8 @@ def graph(nodes=1, **more):
     whole = {"format": "graph/1", "id": "a/b/c", "strings": ["", "x"], "values": [], "stacks": [], "nodes": columns,
              "edges": {"source": [], "target": []}}
     return whole | more
+def breaks(url):
+    return {"format": "breaks/1", "breaks": [{"id": "break/1", "kind": "break", "url": url}]}
 DONE = '{"frame": "done", "outcome": {"type": "finished"}}'
 """
 
@@ -118,6 +120,10 @@ FORGERIES = {
     "a value before the first": ("whole = graph()\nwhole['nodes']['value'] = [-2]\nmade(whole, 'graph')", "server.artifact_invalid"),
     "an edge that leads nowhere": ("made(graph(edges={'source': [0], 'target': [1]}), 'graph')", "server.artifact_invalid"),
     "half an edge": ("made(graph(edges={'source': [0], 'target': []}), 'graph')", "server.artifact_invalid"),
+    "a link that runs": ("made(breaks('javascript:alert(1)'), 'breaks')", "server.artifact_invalid"),
+    "a link elsewhere": ("made(breaks('https://evil.example/'), 'breaks')", "server.artifact_invalid"),
+    "a link that looks like PyTorch's": ("made(breaks('https://pytorch.org.evil.example/'), 'breaks')", "server.artifact_invalid"),
+    "a link with a control character": ("made(breaks('https://pytorch.org/\\x1b'), 'breaks')", "server.artifact_invalid"),
     "too many artifacts": ("for i in range(60): made(CODE | {'text': str(i)}, 'code')", "server.too_many_artifacts"),
     "a million events": ("for i in range(1_000_000): event({'type': 'stage_started'}, stage='joint')", "server.too_many_events"),
     "events that are large together": ("for i in range(9): event({'type': 'stage_failed', 'cause': {'key': 'server.fault'}, 'error': 'x' * 3_000_000}, stage='joint')",
@@ -157,6 +163,7 @@ def test_what_honest_children_say_is_let_through(explore: Explore) -> None:
 ref = made(graph(), "graph")
 named(ref, name="dynamo", graph="inference")
 named(ref)
+made(breaks("https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170.html"), "breaks")
 event({"type": "stage_skipped", "reason": {"key": "server.fault"}}, stage="joint", compile="!1/0/0_2")
 event({"type": "stage_started"}, stage="joint", compile="0/0.2")
 event({"type": "stage_finished", "seconds": 1, "facts": {"peak_dry_run": 2**62, "ratio": None}}, stage="joint")
@@ -164,7 +171,7 @@ event({"type": "printed", "stream": "stdout", "text": "\\x1b[31mλ\\u2028"})
 """
     kept = explore(TOOLS + source)
     assert kept.types()[-1] == "finished"
-    assert len(kept.payloads) == 1
+    assert len(kept.payloads) == 2
     assert [event["name"] for event in kept.flat() if event["type"] == "artifact"] == ["dynamo", "wrapper"]
 
 
