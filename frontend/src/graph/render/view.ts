@@ -212,6 +212,7 @@ export class GraphView {
     if (t < 1) this.draw();
     this.canvas.dataset["drawn"] = String(this.scene.boxes.length);
     this.canvas.dataset["marked"] = String(this.marks.linked.size);
+    this.canvas.dataset["near"] = this.marks.near === null ? "" : String(this.marks.near.size);
   }
 
   private map(): Minimap | null {
