@@ -433,7 +433,9 @@ export interface ExecutionPayload {
   graphs_differ: Message | null;
   kernels: KernelTime[];
   native_seconds: number | null;
+  slope: SlopeCheck | null;
   timing: Timing | null;
+  why_no_slope: Message | null;
   why_not_compared: Message | null;
   why_not_timed: Message | null;
 }
@@ -496,6 +498,15 @@ export interface KernelTime {
   entity: string;
   name: string;
   seconds: number;
+}
+/**
+ * Gradients of a model that draws random numbers, at fixed seeds: how far each is from the model's difference quotient
+ * along a random direction, as a share of both. `agrees` is false when all of compiled's are much farther than eager's.
+ */
+export interface SlopeCheck {
+  agrees: boolean;
+  compiled: number[];
+  eager: number[];
 }
 /**
  * Paired samples in seconds: `eager[i]` and `compiled[i]` were measured one after the other. `ratio` is the median of

@@ -48,6 +48,15 @@ function Report({ execution }: { execution: ExecutionPayload }) {
       {execution.divergence && <Ladder divergence={execution.divergence} />}
       <h3>{t("execute.values")}</h3>
       {comparisons.length === 0 && <p class="dim">{t("execute.no_values")}</p>}
+      {execution.slope && (
+        <p class={execution.slope.agrees ? "" : "card bad"}>
+          {t(execution.slope.agrees ? "execute.slope_agrees" : "execute.slope_differs", {
+            compiled: small(Math.max(...execution.slope.compiled)),
+            eager: small(Math.max(...execution.slope.eager)),
+          })}
+        </p>
+      )}
+      {execution.why_no_slope && <p class="dim">{say(execution.why_no_slope)}</p>}
       {comparisons.length > 0 && (
         <table class="t">
           <thead>
