@@ -65,7 +65,13 @@ def main() -> None:
     step("mypy", [str(scripts / "mypy")])
     npm = shutil.which("npm", path=env["PATH"]) or "npm"
     step("front end: install", [npm, "ci", "--no-audit", "--no-fund", "--silent"], FRONTEND, env)
-    for title, script in (("lint", "lint"), ("types", "typecheck"), ("unit tests", "test"), ("build", "build")):
+    for title, script in (
+        ("types of the contract", "gen-types"),
+        ("lint", "lint"),
+        ("types", "types"),
+        ("unit tests", "test"),
+        ("build", "build"),
+    ):
         step(f"front end: {title}", [npm, "run", "--silent", script], FRONTEND, env)
     step(
         "front end: the committed build is the build of the committed source",
