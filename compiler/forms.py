@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from typing import Any
@@ -18,7 +19,7 @@ from compiler.step import Step, Subject, in_float64, script_subject, subject_of
 from compiler.torch_compat.compile_calls import with_backend
 
 
-class Form:
+class Form(ABC):
     """A snippet that can be run whole, eagerly and compiled, and whose step can be repeated. `eager` and `compiled` are the
     steps' subjects and `function` what was compiled; they exist after the runs."""
 
@@ -28,23 +29,23 @@ class Form:
     compiled: Subject | None = None
     function: Callable[..., Any] | None = None
 
-    def run_eager(self) -> Outcome:
-        raise NotImplementedError
+    @abstractmethod
+    def run_eager(self) -> Outcome: ...
 
-    def run_compiled(self) -> Outcome:
-        raise NotImplementedError
+    @abstractmethod
+    def run_compiled(self) -> Outcome: ...
 
+    @abstractmethod
     def run_on(self, backend: str) -> Outcome:
         """All of it anew, compiled with this backend of torch's."""
-        raise NotImplementedError
 
+    @abstractmethod
     def run_exact(self) -> Outcome | None:
         """All of it anew, eagerly in float64; None where that cannot be."""
-        raise NotImplementedError
 
+    @abstractmethod
     def repeat(self) -> None:
         """Once more what is compiled already."""
-        raise NotImplementedError
 
     @property
     def backend(self) -> str:
