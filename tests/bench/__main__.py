@@ -40,6 +40,9 @@ def _cold(_pairs: int) -> str:
         "|---|---|---|---|",
     ]
     lines += [f"| {name} | {ours:.2f} | {plain:.1f} | {ours / plain:.3f} |" for name, ours, plain in rows]
+    measured = {name for name, _, _ in rows}
+    if missing := [name for name in names if name not in measured]:
+        lines += ["", f"Left out, because one of the two never came to an end: {', '.join(missing)}."]
     return "\n".join(lines)
 
 
