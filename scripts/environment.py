@@ -49,7 +49,7 @@ def extra_index() -> list[str]:
 
 
 def ensure(extra: str = "") -> Path:
-    """Make `.venv` hold the project and, with `extra="dev"`, what its tests need. Returns its Python.
+    """Make `.venv` hold the project with Triton and, with `extra="dev"`, what its tests need. Returns its Python.
 
     Does nothing when the environment was made from the same pyproject.toml and constraints.txt already."""
     if sys.version_info < (3, 11):  # noqa: UP036 - the very check that tells a user of an older Python
@@ -67,7 +67,7 @@ def ensure(extra: str = "") -> Path:
     print(f"aotscope: installing into {VENV} (torch included; this takes a few minutes the first time)", flush=True)
     if not PYTHON.exists():
         subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
-    what = f"{ROOT}[{extra}]" if extra else str(ROOT)
+    what = f"{ROOT}[triton,{extra}]" if extra else f"{ROOT}[triton]"
     command = [
         str(PYTHON),
         "-m",
