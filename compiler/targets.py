@@ -1,8 +1,8 @@
 """What code is compiled for: the CPU, a GPU that is there, or a *virtual* GPU, for which Inductor and Triton compile on a machine
 that has none. Torch-free: the API, the command line and the page read this table.
 
-A device's figures are those that Inductor and Triton read to choose configurations, and the published rates that an estimate of time
-rests on. Every figure names its source. Nothing here was measured on a device by us.
+A device's figures are those that Inductor and Triton read to choose configurations, and the published rates that an estimate of
+time rests on. Every figure names its source. Nothing here was measured on a device by us.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Figure(Frozen):
 
 
 class Device(Frozen):
-    """One GPU as its driver would describe it. Registers are 32 bits wide; memory is in bytes, bandwidth in bytes per second; rates
-    are peak operations per second without sparsity, by torch's name of the dtype ("tf32" is float32 inputs on tensor cores).
+    """One GPU as its driver would describe it. Registers are 32 bits wide; memory is in bytes, bandwidth in bytes per second;
+    rates are peak operations per second without sparsity, by torch's name of the dtype ("tf32" is float32 inputs on tensor cores).
 
     `vector` rates are those of the ordinary arithmetic units, `matrix` rates those of tensor cores (matrix cores on AMD), with
     accumulation in float32 (int32 for int8) where the vendor tells them apart. A dtype without a published rate is absent."""
