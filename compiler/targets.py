@@ -26,7 +26,7 @@ class Figure(Frozen):
 
 class Device(Frozen):
     """One GPU as its driver would describe it. Registers are 32 bits wide; memory is in bytes, bandwidth in bytes per second;
-    rates are peak operations per second without sparsity, by torch's name of the dtype ("tf32" is float32 inputs on tensor cores).
+    rates are peak operations per second without sparsity, by torch's name of the dtype ("tf32": float32 inputs on tensor cores).
 
     `vector` rates are those of the ordinary arithmetic units, `matrix` rates those of tensor cores (matrix cores on AMD), with
     accumulation in float32 (int32 for int8) where the vendor tells them apart. A dtype without a published rate is absent."""
