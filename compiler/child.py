@@ -15,12 +15,12 @@ import struct
 import sys
 import threading
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast, get_args
 
 from compiler.events import ArtifactFrame, Captured, DoneFrame, EventFrame, Failed, Finished, RunRequest
 from compiler.text import message
 
-Phase = Literal["capture", "native"]
+Phase = Literal["capture", "native", "kernel"]
 _FRAMES_FD = 3
 
 
@@ -76,6 +76,10 @@ def run_child(
             from compiler.pipeline import capture
 
             outcome = capture(request, sink, path=file, root=folder, found=found.append)
+        elif phase == "kernel":
+            from compiler.metal.build import build
+
+            outcome = build(request, sink)
         else:
             from compiler.native import native
 
@@ -87,10 +91,10 @@ def run_child(
 
 def main() -> None:
     phase, path, root, captured = (*sys.argv[1:5], "", "", "", "")[:4]
-    if phase not in ("capture", "native"):
-        raise SystemExit("usage: python -m compiler.child capture|native [PATH] [ROOT] [CAPTURED] < request")
+    if phase not in get_args(Phase):
+        raise SystemExit("usage: python -m compiler.child capture|native|kernel [PATH] [ROOT] [CAPTURED] < request")
     known = Captured.model_validate_json(captured) if captured else None
-    run_child(sys.stdin.buffer.read(), _FRAMES_FD, "capture" if phase == "capture" else "native", path, root, known)
+    run_child(sys.stdin.buffer.read(), _FRAMES_FD, cast(Phase, phase), path, root, known)
 
 
 if __name__ == "__main__":

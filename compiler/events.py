@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
+from compiler.ir.code import LineMarks
 from compiler.ir.memory import SavedForBackward
 from compiler.text import Frozen, Message
 
@@ -55,11 +56,35 @@ class Options(Frozen):
     until: StageName | None = Field(None, description="The last stage to show; null for all of them.")
 
 
+class KernelQuestion(Frozen):
+    """What a derived run asks: one Triton kernel of a finished run, down to machine code.
+
+    `kernel` is its entity, `0_0/codegen/forward/triton_poi_fused_0`; `text` its source, whose first line is line
+    `first_line` of the generated code; `marks` are those of the generated code for the kernel's lines, with `strings` as in `code/1`."""
+
+    parent: str = Field(description="Id of the run that the kernel is of.", max_length=64)
+    kernel: str = Field(max_length=1000, pattern=r"^[^/\s]+/codegen/[^/\s]+/\w+$")
+    config: int = Field(
+        0, ge=0, le=10_000, description="Index of the configuration, in the order of Inductor's heuristics."
+    )
+    text: str = Field(max_length=400_000)
+    first_line: int = Field(ge=1)
+    strings: list[str] = []
+    marks: LineMarks = LineMarks()
+
+    @property
+    def name(self) -> str:
+        return self.kernel.rpartition("/")[2]
+
+
 class RunRequest(Frozen):
-    """One snippet and its options."""
+    """One snippet and its options; with a `question`, one thing more about a finished run of them."""
 
     source: str = Field(description="Python source of the snippet.", max_length=200_000)
     options: Options = Options()
+    question: KernelQuestion | None = Field(
+        None, description="Set by `POST /api/v1/runs/{id}/kernels`: this run is derived from another."
+    )
 
 
 class ArtifactRef(Frozen):
@@ -98,10 +123,11 @@ class RunStarted(Frozen):
 
 
 class PhaseStarted(Frozen):
-    """A fork of the warmed parent began: `capture` (every stage up to generated code) or `native` (g++ and timing)."""
+    """A fork of the warmed parent began: `capture` (every stage up to generated code), `native` (g++ and timing), or `kernel` (a
+    derived run: one kernel down to machine code)."""
 
     type: Literal["phase_started"] = "phase_started"
-    phase: Literal["capture", "native"]
+    phase: Literal["capture", "native", "kernel"]
 
 
 class CompileStarted(Frozen):

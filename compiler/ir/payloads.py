@@ -9,6 +9,7 @@ from compiler.ir.execution import CachePayload, ExecutionPayload
 from compiler.ir.graph import GraphPayload
 from compiler.ir.link import LinksPayload
 from compiler.ir.memory import MemoryPayload, MemoryTimelinePayload
+from compiler.ir.metal import MetalPayload
 from compiler.ir.partition import NetworkPayload, PartitionPayload
 from compiler.ir.passes import PassesPayload
 from compiler.ir.schedule import FusionPayload, KernelsPayload, SchedulePayload
@@ -27,6 +28,7 @@ Payload = (
     | LinksPayload
     | MemoryPayload
     | MemoryTimelinePayload
+    | MetalPayload
     | NetworkPayload
     | PartitionPayload
     | PassesPayload
@@ -52,6 +54,7 @@ PAYLOADS: dict[str, type[Payload]] = {
     "schedule": SchedulePayload,
     "fusion": FusionPayload,
     "kernels": KernelsPayload,
+    "metal": MetalPayload,
     "timeline": MemoryTimelinePayload,
     "memory": MemoryPayload,
     "execution": ExecutionPayload,
