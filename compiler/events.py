@@ -60,7 +60,8 @@ class KernelQuestion(Frozen):
     """What a derived run asks: one Triton kernel of a finished run, down to machine code.
 
     `kernel` is its entity, `0_0/codegen/forward/triton_poi_fused_0`; `text` its source, whose first line is line
-    `first_line` of the generated code; `marks` are those of the generated code for the kernel's lines, with `strings` as in `code/1`."""
+    `first_line` of the generated code; `marks` are those of the generated code for the kernel's lines, with `strings` as in
+    `code/1`."""
 
     parent: str = Field(description="Id of the run that the kernel is of.", max_length=64)
     kernel: str = Field(max_length=1000, pattern=r"^[^/\s]+/codegen/[^/\s]+/\w+$")

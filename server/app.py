@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 
 from server import errors
 from server.access import Access, Pace
-from server.api import artifacts, events, examples, health, pictures, plain, runs
+from server.api import artifacts, events, examples, health, kernels, pictures, plain, runs
 from server.context import Context
 from server.engine import Queue, migrate
 from server.examples import import_recordings
@@ -60,7 +60,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_exception_handler(RequestValidationError, errors.on_invalid)
     app.add_exception_handler(HTTPException, errors.on_http)
     app.add_exception_handler(Exception, errors.on_fault)
-    for module in (runs, events, artifacts, pictures, examples, health, plain):
+    for module in (runs, kernels, events, artifacts, pictures, examples, health, plain):
         app.include_router(module.router)
     app.mount("/static", StaticFiles(directory=STATIC, check_dir=False), name="static")
     _add_pages(app)

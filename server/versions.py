@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 def versions() -> dict[str, str]:
     """Installed versions that a run's result depends on; "" for a package that is absent here (the worker may have it)."""
     found = {}
-    for package in ("aotscope", "torch"):
+    for package in ("aotscope", "torch", "triton"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

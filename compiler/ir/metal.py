@@ -33,10 +33,11 @@ class Candidate(Frozen):
 
 
 class Need(Frozen):
-    """What the compiled kernel needs: `value` is null where the tools do not say. Names: registers (per thread),
-    vector_registers, scalar_registers, accumulation_registers, spill_stores and spill_loads (bytes per thread), vector_spills and scalar_spills
-    (registers), shared_dynamic, shared_static, shared_reserved (bytes per block), stack (bytes per thread), threads (per block).
-    `source` is the tool or document that says it."""
+    """What the compiled kernel needs: `value` is null where the tools do not say, and `source` the tool or document that says it.
+
+    Names: registers, vector_registers and accumulation_registers (per thread), scalar_registers (per wave); spill_stores and
+    spill_loads (bytes per thread), vector_spills and scalar_spills (registers); stack (bytes per thread); shared_dynamic,
+    shared_static and shared_reserved (bytes per block); threads (per block)."""
 
     name: str
     value: int | None

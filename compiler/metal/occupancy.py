@@ -38,8 +38,8 @@ _AMD_SCALAR = ((80, 10), (88, 9), (100, 8))
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one block takes. `threads` per block; registers per thread (scalar ones per wave); `shared` bytes per block without what
-    the system reserves."""
+    """What one block takes. `threads` per block; registers per thread (scalar ones per wave); `shared` bytes per block without
+    what the system reserves."""
 
     threads: int
     registers: int

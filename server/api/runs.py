@@ -90,7 +90,7 @@ def view(run: Run) -> RunView:
     )
 
 
-def _in_pace(request: Request, shared: Shared) -> None:
+def in_pace(request: Request, shared: Shared) -> None:
     """Before the body is looked at: what is refused for being wrong counts too. Raises ApiError 429."""
     client = client_of(request.scope, request.headers, shared.settings.proxies)
     after = shared.pace.take(client)
@@ -101,7 +101,7 @@ def _in_pace(request: Request, shared: Shared) -> None:
 
 @router.post(
     "/api/v1/runs",
-    dependencies=[Depends(_in_pace)],
+    dependencies=[Depends(in_pace)],
     status_code=202,
     responses={
         200: {"model": Submitted, "description": "`reuse`: the finished run of the same request."},
@@ -122,6 +122,13 @@ def submit(
     ] = False,
 ) -> Submitted:
     """Queue a snippet. Its events can be read at once."""
+    if request.question is not None:
+        raise ApiError(422, message("server.question_here"))
+    return enqueue(request, shared, response, reuse)
+
+
+def enqueue(request: RunRequest, shared: Context, response: Response, reuse: bool) -> Submitted:
+    """The finished run of the same request (status 200), or a new one in the queue. Raises ApiError 429."""
     key = request_key(request, versions())
     if reuse and (found := shared.runs.finished_with_key(key)):
         response.status_code = 200

@@ -10,7 +10,7 @@ from compiler.events import Captured, Engine
 from compiler.text import Frozen
 from server.sandbox.isolation import Mode
 
-Phase = Literal["capture", "native"]
+Phase = Literal["capture", "native", "kernel"]
 
 
 class PhaseLimits(Frozen):

@@ -132,17 +132,20 @@ class Supervisor:
         self._began = time.monotonic()
         if engine is not None:
             self._say(RunStarted(request=self._request, engine=engine))
-        terminal = self._capture()
+        if self._request.question is not None:
+            return self._end(self._alone("kernel"))
+        terminal = self._alone("capture")
         if isinstance(terminal, Finished):
             terminal = self._after_capture(terminal)
         return self._end(terminal)
 
     # --- phases --------------------------------------------------------------------------------------------------
 
-    def _capture(self) -> Terminal:
+    def _alone(self, phase: Phase) -> Terminal:
+        """The phase that a run stands or falls with."""
         limits = self._limits(self._settings.capture_seconds)
         try:
-            ending = self._phase("capture", limits)
+            ending = self._phase(phase, limits)
         except ForkServerError as fault:
             return Lost(cause=fault.cause)
         if ending.cancelled:
