@@ -59,7 +59,7 @@ export interface RunState {
   readonly t: number;
   readonly request: RunRequest | null;
   readonly engine: Engine | null;
-  readonly phase: "capture" | "native" | null;
+  readonly phase: "capture" | "native" | "kernel" | null;
   readonly captureEnd: number | null;
   readonly compiles: readonly Compile[];
   readonly stages: Readonly<Record<string, StageState>>;

@@ -50,7 +50,7 @@ async function refusal(answer: Response): Promise<Refused> {
 export const listExamples = (): Promise<Example[]> => ask("/api/v1/examples");
 export const health = (): Promise<Health> => ask("/api/v1/health");
 
-export async function startRun(request: RunRequest): Promise<string> {
+export async function startRun(request: Omit<RunRequest, "question">): Promise<string> {
   const body = JSON.stringify(request);
   const made = await ask<{ id: string }>("/api/v1/runs", {
     method: "POST",
