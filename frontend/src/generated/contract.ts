@@ -70,10 +70,14 @@ export interface Engine {
   torch: string;
 }
 /**
- * One snippet and its options.
+ * One snippet and its options; with a `question`, one thing more about a finished run of them.
  */
 export interface RunRequest {
   options: Options;
+  /**
+   * Set by `POST /api/v1/runs/{id}/kernels`: this run is derived from another.
+   */
+  question: KernelQuestion | null;
   /**
    * Python source of the snippet.
    */
@@ -98,10 +102,40 @@ export interface Options {
   until: StageName | null;
 }
 /**
- * A fork of the warmed parent began: `capture` (every stage up to generated code) or `native` (g++ and timing).
+ * What a derived run asks: one Triton kernel of a finished run, down to machine code.
+ *
+ * `kernel` is its entity, `0_0/codegen/forward/triton_poi_fused_0`; `text` its source, whose first line is line
+ * `first_line` of the generated code; `marks` are those of the generated code for the kernel's lines, with `strings` as in
+ * `code/1`.
+ */
+export interface KernelQuestion {
+  /**
+   * Index of the configuration, in the order of Inductor's heuristics.
+   */
+  config: number;
+  first_line: number;
+  kernel: string;
+  marks: LineMarks;
+  /**
+   * Id of the run that the kernel is of.
+   */
+  parent: string;
+  strings: string[];
+  text: string;
+}
+/**
+ * Parallel columns: line `line[i]` (1-based) of the text comes from entity `strings[entity[i]]`.
+ */
+export interface LineMarks {
+  entity: number[];
+  line: number[];
+}
+/**
+ * A fork of the warmed parent began: `capture` (every stage up to generated code), `native` (g++ and timing), or `kernel` (a
+ * derived run: one kernel down to machine code).
  */
 export interface PhaseStarted {
-  phase: "capture" | "native";
+  phase: "capture" | "native" | "kernel";
   type: "phase_started";
 }
 /**
@@ -281,6 +315,7 @@ export interface Payloads {
   ledger: LedgerPayload;
   links: LinksPayload;
   memory: MemoryPayload;
+  metal: MetalPayload;
   network: NetworkPayload;
   partition: PartitionPayload;
   passes: PassesPayload;
@@ -413,14 +448,14 @@ export interface CodePayload {
   format: "code/1";
   id: string;
   language: "python" | "cpp" | "text" | "diff";
-  marks: LineMarks;
+  marks: LineMarks1;
   strings: string[];
   text: string;
 }
 /**
  * Parallel columns: line `line[i]` (1-based) of the text comes from entity `strings[entity[i]]`.
  */
-export interface LineMarks {
+export interface LineMarks1 {
   entity: number[];
   line: number[];
 }
@@ -862,6 +897,81 @@ export interface SavedForBackward {
   kept_tensor_bytes: number | null;
   partition_activation_bytes: number | null;
   partition_bytes: number | null;
+}
+/**
+ * `kernel` is the kernel's entity; `config` the index in `candidates` of the one that was compiled. Which candidate a real
+ * GPU would choose is decided there, by timing, and unknown here.
+ */
+export interface MetalPayload {
+  assembler_log: string;
+  candidates: Candidate[];
+  chosen: Message;
+  config: number;
+  format: "metal/1";
+  id: string;
+  kernel: string;
+  levels: Level[];
+  needs: Need[];
+  occupancy: Occupancy | null;
+  occupancy_unknown: Message | null;
+  target: string;
+  triton: string;
+}
+/**
+ * A configuration as Inductor's heuristics propose it. `blocks` are the kernel's own constants, e.g. XBLOCK.
+ */
+export interface Candidate {
+  blocks: {
+    [k: string]: number | string | boolean;
+  };
+  stages: number;
+  warps: number;
+}
+/**
+ * One text of the kernel. Line N of `code` is `<code.id>/@N`; its marks name lines of the generated code, FX nodes of the
+ * post-grad graph and lines of the snippet. `linked` of `statements` lines, those that do something, come from a line of the
+ * Triton source; `triton_line` is parallel to the text's lines, 0 where none is known (a statement that the compiler added
+ * belongs to no line).
+ */
+export interface Level {
+  code: CodePayload;
+  linked: number;
+  name: "triton" | "ttir" | "ttgir" | "llir" | "ptx" | "sass" | "amdgcn";
+  statements: number;
+  triton_line: number[];
+}
+/**
+ * What the compiled kernel needs: `value` is null where the tools do not say, and `source` the tool or document that says it.
+ *
+ * Names: registers, vector_registers and accumulation_registers (per thread), scalar_registers (per wave); spill_stores and
+ * spill_loads (bytes per thread), vector_spills and scalar_spills (registers); stack (bytes per thread); shared_dynamic,
+ * shared_static and shared_reserved (bytes per block); threads (per block).
+ */
+export interface Need {
+  name: string;
+  source: string;
+  value: number | null;
+}
+/**
+ * Warps (wavefronts on AMD) that can be resident on a multiprocessor at once, of at most `most_warps`. An upper bound by the
+ * vendor's formula from compiled figures: nothing was run.
+ */
+export interface Occupancy {
+  blocks: number;
+  limits: OccupancyLimit[];
+  most_warps: number;
+  source: string;
+  warps: number;
+  warps_per_block: number;
+}
+/**
+ * How many blocks fit on a multiprocessor as far as one resource is concerned, and how that was computed. `blocks` is null
+ * for a resource that the kernel does not use.
+ */
+export interface OccupancyLimit {
+  blocks: number | null;
+  formula: string;
+  resource: "threads" | "blocks" | "registers" | "scalar_registers" | "shared";
 }
 /**
  * The flow network that was solved for the partition that was taken, the edges of the cut first. `edges_in_all` is the
