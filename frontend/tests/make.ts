@@ -23,6 +23,8 @@ export function payload(id: string, specs: readonly Spec[]): GraphPayload {
     const at = strings.indexOf(text);
     return at >= 0 ? at : strings.push(text) - 1;
   };
+  // The names begin elsewhere than the nodes do, as in a real payload: a string's number is not a node's.
+  word("aten");
   const place = new Map(specs.map((spec, i) => [spec.name, i]));
   const stacks: GraphPayload["stacks"] = [];
   const columns = specs.map((spec) => ({
@@ -37,7 +39,7 @@ export function payload(id: string, specs: readonly Spec[]): GraphPayload {
     line: spec.line ?? 0,
     stack: spec.code ? stacks.push([{ file: "snippet.py", line: spec.line ?? 0, function: "f", code: spec.code, user: true }]) - 1 : -1,
     seq_nr: spec.seq ?? -1,
-    twin: spec.twin === undefined ? -1 : place.get(spec.twin)!,
+    twin: spec.twin === undefined ? -1 : word(spec.twin),
     grad_fn: word(spec.gradFn ?? ""),
     roles: word(spec.roles ?? ""),
     value: -1,

@@ -1,6 +1,7 @@
 import type { Group, Tree } from "../fold/tree";
 import type { GraphModel } from "../model/graph";
 import { closedLabel, GUTTER, layoutTree, NODE_H, nodeLabel, type Block, type Placed } from "./mirror";
+import { routeLines, spreadPorts } from "./lines";
 import type { Box, Scene, SceneEdge, Wire } from "./scene";
 
 const LONG = 5.5 * (NODE_H + 18);
@@ -25,17 +26,17 @@ export function compose(graph: GraphModel, tree: Tree, open: ReadonlySet<string>
   emit(block.backward, block, shift, 0, true, tree.root);
 
   const shown = visible(graph, tree, open, boxes);
-  return {
+  return routeLines({
     boxes,
     edges: flow(graph, shown, boxes),
-    wires: crossing(graph, shown),
+    wires: spreadPorts(crossing(graph, shown), boxes),
     turn: turning(graph, shown),
     shown,
     width: shift + block.widthBackward,
     height: block.height,
     open: [...open],
     mirrored: graph.mirrored,
-  };
+  });
 }
 
 function nodeBox(graph: GraphModel, node: number, group: Group): Omit<Box, "x" | "y" | "w" | "h"> {
@@ -112,11 +113,11 @@ function flow(graph: GraphModel, shown: Int32Array, boxes: readonly Box[]): Scen
     const a = boxes[from]!;
     const b = boxes[to]!;
     const gap = a.backward ? a.y - (b.y + b.h) : b.y - (a.y + a.h);
-    return { from, to, count, backward: a.backward, again: a.recomputed, long: gap > LONG || gap < -NODE_H };
+    return { from, to, count, backward: a.backward, again: a.recomputed, long: gap > LONG || gap < -NODE_H, path: null };
   });
 }
 
-function crossing(graph: GraphModel, shown: Int32Array): Wire[] {
+function crossing(graph: GraphModel, shown: Int32Array): Omit<Wire, "start" | "end">[] {
   const found = new Map<string, { from: number; to: number; nodes: Set<number>; bytes: number; saved: boolean }>();
   graph.source.forEach((source, i) => {
     const target = graph.target[i]!;
@@ -134,7 +135,7 @@ function crossing(graph: GraphModel, shown: Int32Array): Wire[] {
     }
     found.set(key, held);
   });
-  return [...found.values()].map((wire) => ({ ...wire, nodes: [...wire.nodes] }));
+  return [...found.values()].map((wire) => ({ ...wire, nodes: [...wire.nodes], path: null }));
 }
 
 /** Where the forward ends and the backward begins: its outputs, and the tangents that come back for them. */

@@ -1,7 +1,14 @@
 import type { GroupKind } from "../fold/tree";
 
+export interface Area {
+  readonly x: number;
+  readonly y: number;
+  readonly w: number;
+  readonly h: number;
+}
+
 /** One box of the picture: a node, a closed group, or the frame of an open group. Coordinates are its top left corner. */
-export interface Box {
+export interface Box extends Area {
   readonly key: string;
   readonly label: string;
   readonly kind: "node" | GroupKind;
@@ -16,10 +23,6 @@ export interface Box {
   readonly recomputed: boolean;
   readonly saved: boolean;
   readonly input: boolean;
-  readonly x: number;
-  readonly y: number;
-  readonly w: number;
-  readonly h: number;
 }
 
 /** Data flow inside one half, between visible boxes. `long` edges pass behind, faded. */
@@ -30,6 +33,8 @@ export interface SceneEdge {
   readonly again: boolean;
   readonly long: boolean;
   readonly count: number;
+  /** The line around what is in the way, as x, y, x, y, …; null where nothing is. */
+  readonly path: readonly number[] | null;
 }
 
 /** What crosses from the forward to the backward half, bundled by the pair of visible boxes. */
@@ -39,6 +44,10 @@ export interface Wire {
   readonly nodes: readonly number[];
   readonly bytes: number;
   readonly saved: boolean;
+  /** Where it leaves and enters, as shares of its boxes' heights. */
+  readonly start: number;
+  readonly end: number;
+  readonly path: readonly number[] | null;
 }
 
 export interface Scene {

@@ -16,6 +16,7 @@ export interface GraphNode {
   readonly line: number;
   readonly stack: readonly StackFrame[];
   readonly seq: number;
+  /** The number of the forward node that this one is the gradient of, or repeats; -1 for none in this graph. */
   readonly twin: number;
   readonly gradFn: string;
   readonly roles: ReadonlySet<string>;
@@ -41,6 +42,7 @@ export function decodeGraph(payload: GraphPayload): GraphModel {
     if (!held) roleSets.set(index, (held = new Set(strings[index]!.split(" ").filter(Boolean))));
     return held;
   };
+  const byName = new Map(columns.name.map((name, i) => [name, i]));
   const nodes = columns.name.map((name, i): GraphNode => {
     const stack = columns.stack[i]!;
     const value = columns.value[i]!;
@@ -57,7 +59,7 @@ export function decodeGraph(payload: GraphPayload): GraphModel {
       line: columns.line[i]!,
       stack: stack < 0 ? [] : stacks[stack]!,
       seq: columns.seq_nr[i]!,
-      twin: columns.twin[i]!,
+      twin: byName.get(columns.twin[i]!) ?? -1,
       gradFn: strings[columns.grad_fn[i]!]!,
       roles: roles(columns.roles[i]!),
       value: value < 0 ? null : values[value]!,

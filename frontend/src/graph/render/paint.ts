@@ -1,13 +1,9 @@
-import type { Box, Scene, Wire } from "../layout/scene";
+import { edgeCurve, movedPath, wireCurve, wireLine, type Curve } from "../layout/lines";
+import type { Area, Box, Scene, Wire } from "../layout/scene";
 import type { Camera } from "./camera";
 import type { Palette } from "./palette";
 
-export interface Rect {
-  readonly x: number;
-  readonly y: number;
-  readonly w: number;
-  readonly h: number;
-}
+export type Rect = Area;
 
 export interface Marks {
   /** Key of the selected box. */
@@ -118,15 +114,8 @@ function edges(context: CanvasRenderingContext2D, frame: Frame, seen: (rect: Rec
     context.strokeStyle = edge.again ? palette.re : edge.backward ? palette.bw : palette.fw;
     context.setLineDash(edge.again ? [4, 3] : []);
     context.lineWidth = touches ? 1.8 : 1.25;
-    const up = edge.backward;
-    const x1 = a.x + a.w / 2;
-    const x2 = b.x + b.w / 2;
-    const y1 = up ? a.y : a.y + a.h;
-    const y2 = up ? b.y + b.h : b.y;
-    const bend = Math.max(10, Math.min(46, Math.abs(y2 - y1) / 2)) * (up ? -1 : 1);
     context.beginPath();
-    context.moveTo(x1, y1);
-    context.bezierCurveTo(x1, y1 + bend, x2, y2 - bend, x2, y2);
+    trace(context, edgeCurve(edge, rects), edge.path && movedPath(edge.path, scene.boxes[edge.from]!, scene.boxes[edge.to]!, a, b));
     context.stroke();
   }
   context.setLineDash([]);
@@ -159,53 +148,28 @@ function turn(context: CanvasRenderingContext2D, { scene, rects, palette, words,
   context.fillText(words.turn, (start.x + start.w / 2 + end.x + end.w / 2) / 2, (y1 + y2) / 8 + low * 0.75 + 14);
 }
 
-/** Wires leave a box at its side, each at its own height in the order of where they go. */
-function ports(scene: Scene, rects: readonly Rect[]): { start: Float64Array; end: Float64Array } {
-  const start = new Float64Array(scene.wires.length);
-  const end = new Float64Array(scene.wires.length);
-  const share = (key: (wire: Wire) => number, other: (wire: Wire) => number, into: Float64Array): void => {
-    const sides = new Map<number, number[]>();
-    scene.wires.forEach((wire, i) => {
-      const held = sides.get(key(wire));
-      if (held) held.push(i);
-      else sides.set(key(wire), [i]);
-    });
-    for (const [box, list] of sides) {
-      const rect = rects[box]!;
-      list.sort((a, b) => rects[other(scene.wires[a]!)]!.y - rects[other(scene.wires[b]!)]!.y);
-      list.forEach((wire, at) => (into[wire] = rect.y + (rect.h * (at + 1)) / (list.length + 1)));
-    }
-  };
-  share(
-    (wire) => wire.from,
-    (wire) => wire.to,
-    start,
-  );
-  share(
-    (wire) => wire.to,
-    (wire) => wire.from,
-    end,
-  );
-  return { start, end };
+function trace(context: CanvasRenderingContext2D, curve: Curve, path: readonly number[] | null): void {
+  if (!path) {
+    const [ax, ay, bx, by, cx, cy, dx, dy] = curve;
+    context.moveTo(ax, ay);
+    context.bezierCurveTo(bx, by, cx, cy, dx, dy);
+    return;
+  }
+  context.moveTo(path[0]!, path[1]!);
+  for (let i = 2; i < path.length; i += 2) context.lineTo(path[i]!, path[i + 1]!);
 }
 
 function wires(context: CanvasRenderingContext2D, frame: Frame): void {
   const { scene, rects, palette, camera, marks, words } = frame;
   if (!scene.wires.length) return;
-  const { start, end } = ports(scene, rects);
   const most = Math.max(1, ...scene.wires.map((wire) => (wire.saved ? wire.bytes : 0)));
   context.lineCap = "round";
   const selection = marks.selected !== null || marks.linked.size > 0;
   const lit = (wire: Wire): boolean =>
     [wire.from, wire.to].some((at) => marks.linked.has(scene.boxes[at]!.key) || marks.selected === scene.boxes[at]!.key);
-  const drawn = scene.wires.map((wire, i) => ({ wire, i, lit: lit(wire) }));
+  const drawn = scene.wires.map((wire) => ({ wire, lit: lit(wire) }));
   drawn.sort((a, b) => Number(a.lit) - Number(b.lit) || a.wire.bytes - b.wire.bytes);
-  for (const { wire, i, lit: on } of drawn) {
-    const a = rects[wire.from]!;
-    const b = rects[wire.to]!;
-    const x1 = a.x + a.w;
-    const x2 = b.x;
-    const middle = (x1 + x2) / 2;
+  for (const { wire, lit: on } of drawn) {
     const thick = wire.saved ? 1.3 + 5.7 * Math.sqrt(wire.bytes / most) : 1.1;
     context.lineWidth = Math.max(thick, wire.saved ? 0.8 / camera.k : 0);
     context.strokeStyle = wire.saved ? palette.save : palette.faint;
@@ -213,23 +177,20 @@ function wires(context: CanvasRenderingContext2D, frame: Frame): void {
     context.globalAlpha = (back ? 0.2 : 1) * (wire.saved ? (selection && !on ? 0.3 : 0.85) : on ? 0.8 : 0.3);
     context.setLineDash(wire.saved ? [] : [3, 3]);
     context.beginPath();
-    context.moveTo(x1, start[i]!);
-    context.bezierCurveTo(middle, start[i]!, middle, end[i]!, x2, end[i]!);
+    trace(context, wireCurve(wire, rects), wire.path && movedPath(wire.path, scene.boxes[wire.from]!, scene.boxes[wire.to]!, rects[wire.from]!, rects[wire.to]!));
     context.stroke();
   }
   context.setLineDash([]);
   context.globalAlpha = 1;
   context.lineCap = "butt";
   if (camera.k < LABELS_FROM) return;
-  wireLabels(context, frame, drawn, start, end, words);
+  wireLabels(context, frame, drawn, words);
 }
 
 function wireLabels(
   context: CanvasRenderingContext2D,
   { scene, rects, palette, marks }: Frame,
-  drawn: readonly { wire: Wire; i: number; lit: boolean }[],
-  start: Float64Array,
-  end: Float64Array,
+  drawn: readonly { wire: Wire; lit: boolean }[],
   words: Words,
 ): void {
   const gutterLeft = Math.max(0, ...scene.boxes.filter((box) => !box.backward).map((box) => box.x + box.w));
@@ -243,11 +204,9 @@ function wireLabels(
     .slice(0, limit);
   context.textAlign = "center";
   context.lineJoin = "round";
-  for (const { wire, i, lit } of wanted) {
-    const x1 = rects[wire.from]!.x + rects[wire.from]!.w;
-    const x2 = rects[wire.to]!.x;
-    const x = (gutterLeft + gutterRight) / 2;
-    const y = curveAt(x1, start[i]!, x2, end[i]!, x) - 8;
+  const x = (gutterLeft + gutterRight) / 2;
+  for (const { wire, lit } of wanted) {
+    const y = heightAt(wireLine(wire, rects), x) - 8;
     if (taken.some((other) => Math.abs(other - y) < 14)) continue;
     taken.push(y);
     const first = words.name(wire.nodes[0]!);
@@ -263,19 +222,13 @@ function wireLabels(
   }
 }
 
-/** Height of the wire's curve at `x`. */
-function curveAt(x1: number, y1: number, x2: number, y2: number, x: number): number {
-  const middle = (x1 + x2) / 2;
-  let low = 0;
-  let high = 1;
-  for (let step = 0; step < 18; step++) {
-    const t = (low + high) / 2;
-    const at = (1 - t) ** 3 * x1 + 3 * (1 - t) ** 2 * t * middle + 3 * (1 - t) * t * t * middle + t ** 3 * x2;
-    if (at < x) low = t;
-    else high = t;
+/** How high a line runs at `x`, where it first gets there. */
+function heightAt(line: readonly number[], x: number): number {
+  for (let i = 0; i + 3 < line.length; i += 2) {
+    const [ax, ay, bx, by] = [line[i]!, line[i + 1]!, line[i + 2]!, line[i + 3]!];
+    if (Math.min(ax, bx) <= x && x <= Math.max(ax, bx)) return ax === bx ? ay : ay + ((by - ay) * (x - ax)) / (bx - ax);
   }
-  const t = (low + high) / 2;
-  return ((1 - t) ** 3 + 3 * (1 - t) ** 2 * t) * y1 + (3 * (1 - t) * t * t + t ** 3) * y2;
+  return line.at(-1) ?? 0;
 }
 
 function boxes(context: CanvasRenderingContext2D, frame: Frame, seen: (rect: Rect) => boolean, ratio: number): void {
@@ -356,18 +309,25 @@ export function hit(scene: Scene, x: number, y: number): Box | null {
 
 /** The wire near a point, by its nodes. */
 export function hitWire(scene: Scene, x: number, y: number, reach: number): Wire | null {
-  const { start, end } = ports(scene, scene.boxes);
   let best: Wire | null = null;
   let least = reach;
-  scene.wires.forEach((wire, i) => {
-    const a = scene.boxes[wire.from]!;
-    const b = scene.boxes[wire.to]!;
-    if (x < a.x + a.w || x > b.x) return;
-    const distance = Math.abs(curveAt(a.x + a.w, start[i]!, b.x, end[i]!, x) - y);
-    if (distance < least) {
-      least = distance;
+  for (const wire of scene.wires) {
+    const away = distance(wireLine(wire, scene.boxes), x, y);
+    if (away < least) {
+      least = away;
       best = wire;
     }
-  });
+  }
   return best;
+}
+
+function distance(line: readonly number[], x: number, y: number): number {
+  let least = Number.POSITIVE_INFINITY;
+  for (let i = 0; i + 3 < line.length; i += 2) {
+    const [ax, ay, bx, by] = [line[i]!, line[i + 1]!, line[i + 2]!, line[i + 3]!];
+    const long = (bx - ax) ** 2 + (by - ay) ** 2;
+    const t = long === 0 ? 0 : Math.max(0, Math.min(1, ((x - ax) * (bx - ax) + (y - ay) * (by - ay)) / long));
+    least = Math.min(least, Math.hypot(ax + (bx - ax) * t - x, ay + (by - ay) * t - y));
+  }
+  return least;
 }
