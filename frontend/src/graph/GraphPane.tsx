@@ -4,19 +4,36 @@ import { keysOn, painted } from "../app/settings";
 import { parseEntity } from "../link/entity";
 import { language, t } from "../messages";
 import { bytes, opName, shape } from "../messages/format";
-import { closure, select, selected } from "../state/store";
+import { closure, linkIndex, run, select, selected } from "../state/store";
 import { groupKey } from "./layout/compose";
-import type { Box, Scene } from "./layout/scene";
+import type { Area, Box, Scene } from "./layout/scene";
 import type { GraphModel } from "./model/graph";
 import { near } from "./model/near";
 import type { Words } from "./render/paint";
-import { GraphView } from "./render/view";
+import { GraphView, type Arrival } from "./render/view";
 import { LayoutClient } from "./worker/client";
 
 /** How far each graph was opened, kept while the page lives, so that going to another stage and back changes nothing. */
 const opened = new Map<string, readonly string[]>();
 
+/** The picture that was last left: the next one begins where it stood. */
+let left: { graph: GraphModel; run: string; scene: Scene; rects: readonly Area[] } | null = null;
+
 const MOST_HOPS = 3;
+
+/** Where the boxes of the picture before stand, and which of its nodes ours came from, by the links between stages. */
+function arrivalOf(graph: GraphModel): Arrival | null {
+  if (!left || left.run !== run.value.id) return null;
+  const { graph: before, scene, rects } = left;
+  const links = linkIndex();
+  const kin = (node: number): readonly number[] => {
+    const { id } = graph.nodes[node]!;
+    const own = before.byId.get(id);
+    if (own !== undefined) return [own];
+    return links.nearest(id, (other) => before.byId.has(other)).map((other) => before.byId.get(other)!);
+  };
+  return { scene, rects, kin };
+}
 
 interface Props {
   readonly graph: GraphModel;
@@ -71,15 +88,17 @@ export function GraphPane({ graph, parameters, label }: Props) {
       onHover: (box, x, y) => (tip.value = box ? { box, x, y } : null),
     });
     view.current = made;
-    let first = true;
+    let arrival = arrivalOf(graph);
     const layout = new LayoutClient(graph, parameters.value, (next) => {
       scene.value = next;
-      made.setScene(next, first);
-      first = false;
+      made.setScene(next, arrival);
+      arrival = null;
     });
     client.current = layout;
     layout.layout(opened.get(graph.id) ?? null);
     return () => {
+      const last = made.snapshot();
+      if (last) left = { graph, run: run.value.id, ...last };
       layout.close();
       made.close();
     };

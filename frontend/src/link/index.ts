@@ -74,6 +74,23 @@ export class LinkIndex {
     return reached;
   }
 
+  /** What an entity was, or else became, among those that are `known`: upstream first, and no farther than needed. */
+  nearest(id: string, known: (id: string) => boolean): string[] {
+    const start = this.numbers.get(id);
+    if (start === undefined) return [];
+    for (const side of [this.up, this.down]) {
+      const visited = new Set([start]);
+      for (let level = [start]; level.length; ) {
+        const next = [...new Set(level.flatMap((at) => side[at]!))].filter((at) => !visited.has(at));
+        for (const at of next) visited.add(at);
+        const hits = next.map((at) => this.ids[at]!).filter(known);
+        if (hits.length) return hits;
+        level = next;
+      }
+    }
+    return [];
+  }
+
   private neighbours(side: number[][], id: string): string[] {
     const at = this.numbers.get(id);
     return at === undefined ? [] : side[at]!.map((number) => this.ids[number]!);

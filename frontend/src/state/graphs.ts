@@ -2,7 +2,8 @@ import type { GraphPayload, Payloads, StageName } from "../generated/contract";
 import { decodeGraph, mergeHalves, type GraphModel } from "../graph/model/graph";
 import type { Entity } from "../link/entity";
 import { findArtifact, stageOf, STAGES } from "./events";
-import { artifacts, payload, ready, run } from "./store";
+import { scheduledGraph, type ScheduledHalf } from "../graph/model/scheduled";
+import { artifacts, entityPrefix, graphsOf, payload, ready, run } from "./store";
 
 const decoded = new WeakMap<GraphPayload, GraphModel>();
 const merged = new WeakMap<GraphModel, { backward: GraphModel; both: GraphModel }>();
@@ -51,4 +52,24 @@ export function nodeOf(entity: Entity): { graph: GraphModel; node: number } | nu
 export function graphByHash(hash: string): GraphModel | null {
   const loaded = artifacts.value.get<"graph">({ hash, kind: "graph", format: "graph/1", bytes: 0 }).value;
   return loaded.state === "ready" ? decode(loaded.value) : null;
+}
+
+const scheduled = new WeakMap<GraphModel, { halves: readonly ScheduledHalf[]; made: GraphModel }>();
+
+/** The fused groups of the chosen compile as a graph; null until all that it is made of is there. */
+export function fusedGraph(): GraphModel | null {
+  const graphs = graphsOf("fusion", "fusion");
+  const fx = graphs.includes("backward") ? bothHalves("post_grad") : graphs[0] ? graphModel("post_grad", graphs[0]) : null;
+  const halves: ScheduledHalf[] = [];
+  for (const graph of graphs) {
+    const schedule = ready(payload("schedule", "schedule", graph));
+    const fusion = ready(payload("fusion", "fusion", graph));
+    if (schedule && fusion) halves.push({ graph, schedule, fusion });
+  }
+  if (!fx || !halves.length || halves.length < graphs.length) return null;
+  const held = scheduled.get(fx);
+  if (held && held.halves.every((half, i) => half.fusion === halves[i]?.fusion)) return held.made;
+  const made = scheduledGraph(halves, fx, (graph) => entityPrefix("fusion", graph));
+  scheduled.set(fx, { halves, made });
+  return made;
 }

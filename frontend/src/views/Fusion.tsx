@@ -5,7 +5,8 @@ import { say, t, type Key } from "../messages";
 import { bytes } from "../messages/format";
 import { closure, entityPrefix, graphsOf, linkIndex, payload, ready, select, show } from "../state/store";
 import { groupsDerivation, refusedDerivation, trafficDerivation } from "./derivations";
-import { chosenGraph } from "./GraphStage";
+import { fusedGraph } from "../state/graphs";
+import { chosenGraph, GraphStage } from "./GraphStage";
 import { Empty, Figure, GraphPick } from "./parts";
 import { useReveal } from "./reveal";
 
@@ -15,14 +16,17 @@ export function Fusion() {
   const graph = chosenGraph("fusion", "fusion");
   const fusion = ready(payload("fusion", "fusion", graph || undefined));
   return (
-    <>
-      <div class="bar">
-        <GraphPick graphs={graphs} at={graph} onPick={(to) => show({ graph: to })} />
-        {fusion && <span class="dim">{t("fusion.count", { before: fusion.nodes_before, after: fusion.nodes_after })}</span>}
-      </div>
-      <div class="body view">{fusion ? <Groups key={fusion.id} fusion={fusion} graph={graph} /> : <Empty>{t("loading")}</Empty>}</div>
-      <span />
-    </>
+    <GraphStage
+      stage="fusion"
+      picture={fusedGraph()}
+      table={() => (fusion ? <Groups key={fusion.id} fusion={fusion} graph={graph} /> : <Empty>{t("loading")}</Empty>)}
+      beside={
+        <>
+          <GraphPick graphs={graphs} at={graph} onPick={(to) => show({ graph: to })} />
+          {fusion && <span class="dim">{t("fusion.count", { before: fusion.nodes_before, after: fusion.nodes_after })}</span>}
+        </>
+      }
+    />
   );
 }
 

@@ -42,6 +42,8 @@ export function GraphStage({
   extra = [],
   before = [],
   table,
+  picture,
+  beside,
   say,
 }: {
   stage: StageName;
@@ -49,10 +51,14 @@ export function GraphStage({
   before?: readonly Tab[];
   /** A table of the stage's own, instead of that of the nodes. */
   table?: () => ComponentChildren;
+  /** A graph that is made of the stage's other artifacts, where it has none of its own. */
+  picture?: GraphModel | null;
+  /** What stands beside the tabs when the table is on show. */
+  beside?: ComponentChildren;
   say?: ComponentChildren;
 }) {
   const parameters = useSignal(false);
-  const graph = stagePicture(stage);
+  const graph = picture ?? stagePicture(stage);
   const tabs: Tab[] = [
     ...before,
     {
@@ -78,6 +84,7 @@ export function GraphStage({
         {at.id === "code" && graphs.length > 1 && (
           <GraphPick graphs={graphs} at={chosenGraph(stage, "code")} onPick={(to) => show({ graph: to })} />
         )}
+        {at.id === "table" && beside}
         {graph && at.id === "graph" && <Legend graph={graph} stage={stage} />}
       </div>
       <div class="body view">{at.body()}</div>

@@ -118,7 +118,7 @@ function flow(graph: GraphModel, shown: Int32Array, boxes: readonly Box[]): Scen
 }
 
 function crossing(graph: GraphModel, shown: Int32Array): Omit<Wire, "start" | "end">[] {
-  const found = new Map<string, { from: number; to: number; nodes: Set<number>; bytes: number; saved: boolean }>();
+  const found = new Map<string, { from: number; to: number; nodes: Set<number>; tensors: Set<string>; bytes: number; saved: boolean }>();
   graph.source.forEach((source, i) => {
     const target = graph.target[i]!;
     const node = graph.nodes[source]!;
@@ -128,14 +128,14 @@ function crossing(graph: GraphModel, shown: Int32Array): Omit<Wire, "start" | "e
     if (from < 0 || to < 0) return;
     const saved = node.roles.has("saved");
     const key = `${from}>${to}>${saved}`;
-    const held = found.get(key) ?? { from, to, nodes: new Set<number>(), bytes: 0, saved };
-    if (!held.nodes.has(source)) {
-      held.nodes.add(source);
-      held.bytes += Math.max(0, node.bytes);
-    }
+    const held = found.get(key) ?? { from, to, nodes: new Set<number>(), tensors: new Set<string>(), bytes: 0, saved };
+    const { tensor, bytes } = graph.carries?.[i] ?? { tensor: node.name, bytes: node.bytes };
+    held.nodes.add(source);
+    if (!held.tensors.has(tensor)) held.bytes += Math.max(0, bytes);
+    held.tensors.add(tensor);
     found.set(key, held);
   });
-  return [...found.values()].map((wire) => ({ ...wire, nodes: [...wire.nodes], path: null }));
+  return [...found.values()].map(({ from, to, nodes, bytes, saved }) => ({ from, to, nodes: [...nodes], bytes, saved, path: null }));
 }
 
 /** Where the forward ends and the backward begins: its outputs, and the tangents that come back for them. */

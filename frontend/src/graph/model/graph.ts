@@ -24,6 +24,12 @@ export interface GraphNode {
   readonly bytes: number;
 }
 
+/** What an edge carries, where that is not simply its source's value. */
+export interface Carried {
+  readonly tensor: string;
+  readonly bytes: number;
+}
+
 /** A graph as the page works with it. Edges are parallel arrays of node numbers. */
 export interface GraphModel {
   readonly id: string;
@@ -32,6 +38,8 @@ export interface GraphModel {
   readonly target: readonly number[];
   readonly byId: ReadonlyMap<string, number>;
   readonly mirrored: boolean;
+  /** By edge; null where a node has one value, of the node's bytes. */
+  readonly carries: readonly Carried[] | null;
 }
 
 export function decodeGraph(payload: GraphPayload): GraphModel {
@@ -69,14 +77,14 @@ export function decodeGraph(payload: GraphPayload): GraphModel {
   return assemble(payload.id, nodes, payload.edges.source, payload.edges.target);
 }
 
-function assemble(
+export function assemble(
   id: string,
   nodes: readonly GraphNode[],
   source: readonly number[],
   target: readonly number[],
 ): GraphModel {
   const byId = new Map(nodes.map((node, i) => [node.id, i]));
-  return { id, nodes, source, target, byId, mirrored: nodes.some((node) => node.backward) };
+  return { id, nodes, source, target, byId, mirrored: nodes.some((node) => node.backward), carries: null };
 }
 
 /**

@@ -27,6 +27,7 @@ export interface Frame {
   readonly scene: Scene;
   readonly rects: readonly Rect[];
   readonly alpha: readonly number[];
+  readonly ghosts: readonly { readonly box: Box; readonly rect: Rect; readonly alpha: number }[];
   readonly camera: Camera;
   readonly marks: Marks;
   readonly palette: Palette;
@@ -54,6 +55,7 @@ export function paint(context: CanvasRenderingContext2D, frame: Frame): void {
     turn(context, frame);
   }
   wires(context, frame);
+  leaving(context, frame);
   boxes(context, frame, seen, ratio);
   context.restore();
 }
@@ -231,6 +233,23 @@ function heightAt(line: readonly number[], x: number): number {
   return line.at(-1) ?? 0;
 }
 
+/** Boxes on their way into what they became. */
+function leaving(context: CanvasRenderingContext2D, { ghosts, palette }: Frame): void {
+  for (const { box, rect, alpha } of ghosts) {
+    context.globalAlpha = alpha;
+    context.fillStyle = palette.panel;
+    context.strokeStyle = inkOf(box, palette);
+    context.lineWidth = 1.1;
+    context.beginPath();
+    context.roundRect(rect.x, rect.y, rect.w, rect.h, 6);
+    context.fill();
+    context.stroke();
+  }
+  context.globalAlpha = 1;
+}
+
+const inkOf = (box: Box, palette: Palette): string => (box.recomputed ? palette.re : box.backward ? palette.bw : palette.fw);
+
 function boxes(context: CanvasRenderingContext2D, frame: Frame, seen: (rect: Rect) => boolean, ratio: number): void {
   const { scene, rects, alpha, palette, marks, camera } = frame;
   const labels = camera.k >= LABELS_FROM;
@@ -243,7 +262,7 @@ function boxes(context: CanvasRenderingContext2D, frame: Frame, seen: (rect: Rec
     const selected = marks.selected === box.key;
     const linked = marks.linked.has(box.key);
     context.globalAlpha = alpha[i]! * (isFar(marks, box) ? 0.16 : 1);
-    const ink = box.recomputed ? palette.re : box.backward ? palette.bw : palette.fw;
+    const ink = inkOf(box, palette);
     const tint = box.recomputed ? palette.rebg : box.backward ? palette.bwbg : palette.fwbg;
     context.fillStyle = linked || selected ? palette.sel : box.kind === "node" ? palette.panel : tint;
     if (plain) {

@@ -1,6 +1,7 @@
 import type { Box, Scene } from "../layout/scene";
 import { firstView, fit, zoomAt, type Camera } from "./camera";
 import { inMinimap, lookAt, minimap, paintMinimap, type Minimap } from "./minimap";
+import { motion, type Ghost, type Kin } from "./motion";
 import { hit, hitWire, paint, type Marks, type Rect, type Words } from "./paint";
 import { readPalette, type Palette } from "./palette";
 
@@ -12,7 +13,16 @@ export interface ViewEvents {
   onHover(box: Box | null, x: number, y: number): void;
 }
 
+/** The picture of another graph, as it stood on the screen when it was left, and which of its nodes ours were. */
+export interface Arrival {
+  readonly scene: Scene;
+  readonly rects: readonly Rect[];
+  readonly kin: Kin;
+}
+
 const MOVE_MS = 220;
+/** From one graph to another, the eye needs longer to follow. */
+const CROSS_MS = 420;
 /** Pictures of so few boxes need no map. */
 const SMALL = 12;
 const NO_MARKS: Marks = { selected: null, linked: new Set(), focus: null, near: null, found: new Set() };
@@ -21,9 +31,10 @@ const NO_MARKS: Marks = { selected: null, linked: new Set(), focus: null, near: 
 export class GraphView {
   private readonly context: CanvasRenderingContext2D;
   private scene: Scene | null = null;
-  private from: Rect[] = [];
-  private fresh: boolean[] = [];
+  private from: readonly (Rect | null)[] = [];
+  private ghosts: readonly Ghost[] = [];
   private movedAt = 0;
+  private moveMs = MOVE_MS;
   private camera: Camera = { x: 0, y: 0, k: 1 };
   private palette: Palette;
   private marks: Marks = NO_MARKS;
@@ -75,19 +86,17 @@ export class GraphView {
     this.draw();
   }
 
-  /** `fresh`: another graph; else the same one with other groups open, which moves instead of jumping. */
-  setScene(scene: Scene, fresh: boolean): void {
+  /**
+   * `arrival`: where another graph's picture stood, for the first scene of this one; null then means that it appears at
+   * once. A later scene is the same graph with other groups open.
+   */
+  setScene(scene: Scene, arrival: Arrival | null): void {
     const before = this.scene;
-    const places = new Map<string, Rect>();
-    if (before && !fresh) {
-      const now = this.rects();
-      before.boxes.forEach((box, i) => places.set(box.key, now[i]!));
-    }
+    const rects = before ? this.rects() : [];
     this.scene = scene;
-    this.fresh = scene.boxes.map((box) => !places.has(box.key));
-    this.from = scene.boxes.map((box) => places.get(box.key) ?? box);
-    this.movedAt = fresh || matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : performance.now();
-    if (fresh) this.pendingFit = true;
+    this.ghosts = [];
+    this.from = [];
+    if (!before) this.pendingFit = true;
     else if (this.anchor) {
       const key = this.anchor.key;
       const box = scene.boxes.find((other) => other.key === key);
@@ -101,7 +110,34 @@ export class GraphView {
     }
     this.anchor = null;
     this.applyFit();
+    this.movedAt = 0;
+    if (!matchMedia("(prefers-reduced-motion: reduce)").matches && !this.pendingFit) {
+      if (before) this.start(motion(before, rects, scene, (node) => [node]), MOVE_MS);
+      else if (arrival) this.start(motion(arrival.scene, arrival.rects.map((rect) => this.toPicture(rect)), scene, arrival.kin), CROSS_MS);
+    }
     this.draw();
+  }
+
+  private start({ from, ghosts }: { from: readonly (Rect | null)[]; ghosts: readonly Ghost[] }, ms: number): void {
+    this.from = from;
+    this.ghosts = ghosts;
+    this.movedAt = performance.now();
+    this.moveMs = ms;
+    this.canvas.dataset["moved"] = String(from.filter((rect) => rect !== null).length);
+    this.canvas.dataset["joined"] = String(ghosts.filter((ghost) => ghost.to !== null).length);
+  }
+
+  /** Where the boxes stand on the screen, for the picture that comes next. */
+  snapshot(): { scene: Scene; rects: readonly Rect[] } | null {
+    if (!this.scene) return null;
+    const { x, y, k } = this.camera;
+    const rects = this.rects().map((rect) => ({ x: rect.x * k + x, y: rect.y * k + y, w: rect.w * k, h: rect.h * k }));
+    return { scene: this.scene, rects };
+  }
+
+  private toPicture(rect: Rect): Rect {
+    const { x, y, k } = this.camera;
+    return { x: (rect.x - x) / k, y: (rect.y - y) / k, w: rect.w / k, h: rect.h / k };
   }
 
   /** Keeps this box where it is on the screen when the next scene comes. */
@@ -172,7 +208,7 @@ export class GraphView {
 
   private progress(): number {
     if (!this.movedAt) return 1;
-    const t = Math.min(1, (performance.now() - this.movedAt) / MOVE_MS);
+    const t = Math.min(1, (performance.now() - this.movedAt) / this.moveMs);
     return 1 - (1 - t) ** 3;
   }
 
@@ -180,11 +216,7 @@ export class GraphView {
     const t = this.progress();
     const boxes = this.scene?.boxes ?? [];
     if (t >= 1) return boxes;
-    const mix = (a: number, b: number): number => a + (b - a) * t;
-    return boxes.map((box, i) => {
-      const was = this.from[i]!;
-      return { x: mix(was.x, box.x), y: mix(was.y, box.y), w: mix(was.w, box.w), h: mix(was.h, box.h) };
-    });
+    return boxes.map((box, i) => between(this.from[i] ?? box, box, t));
   }
 
   private paintNow(): void {
@@ -197,7 +229,8 @@ export class GraphView {
     paint(this.context, {
       scene: this.scene,
       rects: this.rects(),
-      alpha: this.fresh.map((fresh) => (fresh ? t : 1)),
+      alpha: this.scene.boxes.map((_, i) => (t < 1 && !this.from[i] ? t : 1)),
+      ghosts: t < 1 ? this.ghosts.map(({ box, from, to }) => ({ box, rect: between(from, to ?? from, t), alpha: 1 - t })) : [],
       camera: this.camera,
       marks: this.marks,
       palette: this.palette,
@@ -316,4 +349,9 @@ export class GraphView {
     }
     this.draw();
   }
+}
+
+function between(a: Rect, b: Rect, t: number): Rect {
+  const mix = (from: number, to: number): number => from + (to - from) * t;
+  return { x: mix(a.x, b.x), y: mix(a.y, b.y), w: mix(a.w, b.w), h: mix(a.h, b.h) };
 }
