@@ -99,9 +99,17 @@ function Legend({ graph, stage }: { graph: GraphModel; stage: StageName }) {
   let again = 0;
   let saved = 0;
   let size = 0;
+  if (graph.carries) {
+    const crossing = new Map<string, number>();
+    graph.carries.forEach(({ tensor, bytes: own }, i) => {
+      if (graph.nodes[graph.target[i]!]!.backward && !graph.nodes[graph.source[i]!]!.backward) crossing.set(tensor, own);
+    });
+    saved = crossing.size;
+    size = [...crossing.values()].reduce((sum, own) => sum + own, 0);
+  }
   for (const node of graph.nodes) {
     if (node.op === "output") continue;
-    if (node.roles.has("saved") && !node.backward) {
+    if (!graph.carries && node.roles.has("saved") && !node.backward) {
       saved++;
       size += Math.max(0, node.bytes);
     }
@@ -123,7 +131,7 @@ function Legend({ graph, stage }: { graph: GraphModel; stage: StageName }) {
         </Derived>
       )}
       {saved > 0 && (
-        <Derived class="chip" how={savedDerivation() ?? { from: t("derive.saved", { count: saved, bytes: bytes(size) }) }}>
+        <Derived class="chip" how={(graph.carries ? null : savedDerivation()) ?? { from: t(graph.carries ? "derive.saved_buffers" : "derive.saved", { count: saved, bytes: bytes(size) }) }}>
           <i class="save" />
           {t("legend.saved", { count: saved, bytes: bytes(size) })}
         </Derived>

@@ -114,7 +114,7 @@ function label(fx: GraphModel, origins: readonly number[], kind: string): string
   const names = new Set<string>();
   for (const origin of origins) {
     const { target } = fx.nodes[origin]!;
-    if (!/getitem|view|permute|reshape|expand|unsqueeze|squeeze/.test(target)) names.add(target.replace(/^(?:torch\.ops\.)?aten\./, "").replace(/\..*$/, ""));
+    if (!/getitem|view|permute|reshape|expand|unsqueeze|squeeze/.test(target)) names.add(/^(?:torch\.ops\.)?\w+\.(\w+)/.exec(target)?.[1] ?? target);
   }
   const all = [...names];
   if (!all.length) return kind;

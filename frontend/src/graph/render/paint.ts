@@ -27,6 +27,8 @@ export interface Frame {
   readonly scene: Scene;
   readonly rects: readonly Rect[];
   readonly alpha: readonly number[];
+  /** 1 when nothing moves; lines stand back while their boxes are on their way. */
+  readonly settled: number;
   readonly ghosts: readonly { readonly box: Box; readonly rect: Rect; readonly alpha: number }[];
   readonly camera: Camera;
   readonly marks: Marks;
@@ -112,7 +114,7 @@ function edges(context: CanvasRenderingContext2D, frame: Frame, seen: (rect: Rec
     const touches = marks.selected === scene.boxes[edge.from]!.key || marks.selected === scene.boxes[edge.to]!.key;
     const strength = touches ? 0.95 : edge.long ? 0.16 : quiet ? 0.42 : 0.62;
     const back = isFar(marks, scene.boxes[edge.from]!) || isFar(marks, scene.boxes[edge.to]!);
-    context.globalAlpha = (back ? 0.12 : 1) * strength * Math.min(alpha[edge.from]!, alpha[edge.to]!);
+    context.globalAlpha = frame.settled * (back ? 0.12 : 1) * strength * Math.min(alpha[edge.from]!, alpha[edge.to]!);
     context.strokeStyle = edge.again ? palette.re : edge.backward ? palette.bw : palette.fw;
     context.setLineDash(edge.again ? [4, 3] : []);
     context.lineWidth = touches ? 1.8 : 1.25;
@@ -176,7 +178,7 @@ function wires(context: CanvasRenderingContext2D, frame: Frame): void {
     context.lineWidth = Math.max(thick, wire.saved ? 0.8 / camera.k : 0);
     context.strokeStyle = wire.saved ? palette.save : palette.faint;
     const back = isFar(marks, scene.boxes[wire.from]!) || isFar(marks, scene.boxes[wire.to]!);
-    context.globalAlpha = (back ? 0.2 : 1) * (wire.saved ? (selection && !on ? 0.3 : 0.85) : on ? 0.8 : 0.3);
+    context.globalAlpha = frame.settled * (back ? 0.2 : 1) * (wire.saved ? (selection && !on ? 0.3 : 0.85) : on ? 0.8 : 0.3);
     context.setLineDash(wire.saved ? [] : [3, 3]);
     context.beginPath();
     trace(context, wireCurve(wire, rects), wire.path && movedPath(wire.path, scene.boxes[wire.from]!, scene.boxes[wire.to]!, rects[wire.from]!, rects[wire.to]!));

@@ -230,6 +230,7 @@ export class GraphView {
       scene: this.scene,
       rects: this.rects(),
       alpha: this.scene.boxes.map((_, i) => (t < 1 && !this.from[i] ? t : 1)),
+      settled: t < 1 ? 0.25 + 0.75 * t ** 3 : 1,
       ghosts: t < 1 ? this.ghosts.map(({ box, from, to }) => ({ box, rect: between(from, to ?? from, t), alpha: 1 - t })) : [],
       camera: this.camera,
       marks: this.marks,
