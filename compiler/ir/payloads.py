@@ -12,6 +12,7 @@ from compiler.ir.memory import MemoryPayload, MemoryTimelinePayload
 from compiler.ir.metal import MetalPayload
 from compiler.ir.partition import NetworkPayload, PartitionPayload
 from compiler.ir.passes import PassesPayload
+from compiler.ir.roofline import RooflinePayload
 from compiler.ir.schedule import FusionPayload, KernelsPayload, SchedulePayload
 from compiler.ir.source import SourcePayload
 
@@ -32,6 +33,7 @@ Payload = (
     | NetworkPayload
     | PartitionPayload
     | PassesPayload
+    | RooflinePayload
     | FusionPayload
     | KernelsPayload
     | SchedulePayload
@@ -55,6 +57,7 @@ PAYLOADS: dict[str, type[Payload]] = {
     "fusion": FusionPayload,
     "kernels": KernelsPayload,
     "metal": MetalPayload,
+    "roofline": RooflinePayload,
     "timeline": MemoryTimelinePayload,
     "memory": MemoryPayload,
     "execution": ExecutionPayload,

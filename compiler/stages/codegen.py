@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
+import torch.fx as fx
+
 from compiler.events import StageFinished, StageName, StageStarted
 from compiler.ir.code import CodePayload, LineMarks
 from compiler.ir.encode import Strings
@@ -14,6 +16,8 @@ from compiler.linker import Links
 from compiler.session import Session, slug
 from compiler.stages.generated import Reading, count
 from compiler.stages.provenance import Provenance
+from compiler.stages.roofline import Launch, roofline
+from compiler.targets import BY_ID
 from compiler.torch_compat import scheduler as compat
 from compiler.torch_compat.hooks import Lap, ours
 from compiler.torch_compat.kernels import Generated, around_codegen
@@ -82,6 +86,18 @@ def _emit(session: Session, compile: str, generated: Generated, seconds: float) 
     session.artifact(code, kind="code", name="wrapper", stage=_NAME, compile=compile, graph=kind)
     session.artifact(kernels, kind="kernels", name="kernels", stage=_NAME, compile=compile, graph=kind)
     session.artifact(links.payload(), kind="links", name="links", stage=_NAME, compile=compile, graph=kind)
+    device = BY_ID[session.options.target].device
+    lifted = session.graphs.get((compile, StageName.POST_GRAD, kind))
+    if device is not None and lifted is not None:
+        floor = roofline(
+            f"{slug(compile)}/roofline/{kind}",
+            session.options.target,
+            device,
+            lifted,
+            _launches(generated, reading, place.fx),
+            _group_bytes(generated, reading),
+        )
+        session.artifact(floor, kind="roofline", name="roofline", stage=_NAME, compile=compile, graph=kind)
     counts = count(generated.text)
     session.emit(
         StageFinished(
@@ -96,6 +112,33 @@ def _emit(session: Session, compile: str, generated: Generated, seconds: float) 
         stage=_NAME,
         compile=compile,
     )
+
+
+def _launches(generated: Generated, reading: Reading, graph: fx.Graph) -> list[Launch]:
+    """Each launch of a kernel is one definition of it; an external call is its own."""
+    named = {node.name: node for node in graph.nodes}
+    own = [
+        Launch(one.name, list(dict.fromkeys(node for node in one.origins if node.graph is graph)))
+        for one in generated.definitions
+    ]
+    external = [
+        Launch(kernel.name, [named[name] for name in kernel.nodes if name in named])
+        for kernel in reading.kernels
+        if kernel.kind == "extern"
+    ]
+    return [*own, *external]
+
+
+def _group_bytes(generated: Generated, reading: Reading) -> dict[str, int | None]:
+    """Kernel → what its scheduler nodes read and write, by Inductor's own count; None for one in a body of its own."""
+    known = {
+        node.get_name(): sum(compat.accesses(node, reads=True, writes=True).values())
+        for node in generated.lowering.scheduler.nodes
+    }
+    return {
+        name: None if any(group.name not in known for group in groups) else sum(known[group.name] for group in groups)
+        for name, groups in reading.groups.items()
+    }
 
 
 def _links(reading: Reading, prefix: str, fusion: str) -> Links:
