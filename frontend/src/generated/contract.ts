@@ -320,6 +320,7 @@ export interface Payloads {
   partition: PartitionPayload;
   passes: PassesPayload;
   recompiles: RecompilesPayload;
+  roofline: RooflinePayload;
   schedule: SchedulePayload;
   source: SourcePayload;
   timeline: MemoryTimelinePayload;
@@ -1120,6 +1121,82 @@ export interface Recompile {
   old: string;
   source: string;
   text: string;
+}
+/**
+ * `seconds` sums the kernels': the floor of this graph's step, when one kernel runs after the other and each
+ * reads from and writes
+ * to the device's memory (a tensor that is still in a cache comes faster). `tf32`: whether float32 matrix products
+ * may use it.
+ */
+export interface RooflinePayload {
+  bandwidth: Figure;
+  complete: boolean;
+  device: string;
+  format: "roofline/1";
+  id: string;
+  kernels: KernelRoofline[];
+  matrix: {
+    [k: string]: Figure;
+  };
+  seconds: number;
+  target: string;
+  tf32: boolean;
+  vector: {
+    [k: string]: Figure;
+  };
+}
+/**
+ * A published number, in the unit that the field which holds it says, and where it is published.
+ */
+export interface Figure {
+  source: string;
+  value: number;
+}
+/**
+ * All launches of one kernel in a step of the graph, or one external call.
+ *
+ * `bytes` and `operations` are null when any part of them is unknown; then `seconds` rests on what is known, and `complete` is
+ * false: the true least time is no smaller. `seconds` is the larger of `bytes` over the bandwidth and of the operations over their
+ * rates; null when nothing is known. `group_bytes` is Inductor's own count for its scheduler nodes, for comparison.
+ */
+export interface KernelRoofline {
+  bound: "memory" | "vector" | "matrix" | "unknown";
+  bytes: number | null;
+  complete: boolean;
+  compute_seconds: number | null;
+  group_bytes: number | null;
+  kernel: string;
+  launches: number;
+  memory_seconds: number | null;
+  nodes: NodeOperations[];
+  operations: number | null;
+  seconds: number | null;
+  traffic: Traffic[];
+}
+/**
+ * One FX node's arithmetic. `operations` is null when there is no formula for its operator; 0 is for an operator
+ * that moves
+ * data only. `dtype` names the rate that it is held against (a key of the target's `vector` or `matrix` rates).
+ */
+export interface NodeOperations {
+  dtype: string;
+  formula: string;
+  node: string;
+  operations: number | null;
+  source: string;
+  target: string;
+  unit: "vector" | "matrix";
+}
+/**
+ * One tensor that a kernel reads or writes, counted once. `bytes` is null when its size is unknown. `note` says
+ * where the count
+ * is not simply the tensor's size.
+ */
+export interface Traffic {
+  bytes: number | null;
+  direction: "read" | "write";
+  name: string;
+  note: Message | null;
 }
 export interface SchedulePayload {
   format: "schedule/1";
