@@ -1156,8 +1156,8 @@ export interface Figure {
  * All launches of one kernel in a step of the graph, or one external call.
  *
  * `bytes` and `operations` are null when any part of them is unknown; then `seconds` rests on what is known, and `complete` is
- * false: the true least time is no smaller. `seconds` is the larger of `bytes` over the bandwidth and of the
- * operations over their rates; null when nothing is known. `group_bytes` is Inductor's own count for its scheduler nodes, for comparison.
+ * false: the true least time is no smaller. `seconds` is the larger of two: `bytes` over the bandwidth, and the operations
+ * over their rates; null when nothing is known. `group_bytes` is Inductor's own count for its scheduler nodes.
  */
 export interface KernelRoofline {
   bound: "memory" | "vector" | "matrix" | "unknown";
