@@ -1,4 +1,4 @@
-# Both services of docker-compose.yml. Untested: it was written on a machine without a container engine.
+# All services of docker-compose.yml. Untested: it was written on a machine without a container engine.
 FROM python:3.11-slim-bookworm
 
 # g++ is for Inductor, dot for pictures.
@@ -10,7 +10,8 @@ COPY compiler compiler
 COPY server server
 RUN pip install --no-cache-dir --constraint constraints.txt --extra-index-url https://download.pytorch.org/whl/cpu '.[triton]'
 
-RUN useradd --create-home --uid 1000 aotscope && install --directory --owner aotscope /data
+RUN useradd --create-home --uid 1000 aotscope && install --directory --owner aotscope /data \
+    && install --directory --owner aotscope --mode 700 /run/aotscope
 USER aotscope
 ENV AOTSCOPE_DATA=/data
 VOLUME /data

@@ -52,8 +52,8 @@ def serve(
 
     from server.address import CannotServeError, is_loopback, open_socket
     from server.sandbox.isolation import IsolationError, Mode
-    from server.sandbox.isolation.probe import choose, probe_apart
-    from server.sandbox.isolation.text import refusal, sentence
+    from server.sandbox.isolation.text import outer_sentence, refusal, sentence
+    from server.sandbox.layers import choose_layers
     from server.tokens import fit, new_token
 
     settings = _settings(host=host, port=port, data=None if data is None else str(data))
@@ -65,14 +65,16 @@ def serve(
         raise _stop(render(fault.cause), 1) from None
     said: list[str] = []
     open_to_all = settings.isolation == Mode.NONE
-    if not no_worker:
-        found = probe_apart()
+    # A runner that is kept elsewhere says for itself what is in force.
+    if not no_worker and not settings.runner:
         try:
-            chosen = choose(settings.isolation, found)
+            layers = choose_layers(settings.outer, settings.isolation, settings.child)
         except IsolationError as fault:
             raise _stop(render(refusal(settings.isolation, fault.step, fault.reason)), 1) from None
-        said.append(f"Isolation. {render(sentence(chosen, found.landlock_abi))}")
-        open_to_all = chosen is Mode.NONE
+        found = layers.found
+        outer = outer_sentence(layers.outer, layers.outer_reason)
+        said.append(f"Isolation. {render(sentence(layers.mode, found.landlock_abi))} {render(outer)}")
+        open_to_all = layers.mode is Mode.NONE
         if open_to_all and settings.isolation != Mode.NONE:
             why = message("server.isolation_tried", namespaces=found.namespaces.said, landlock=found.landlock.said)
             said.append(render(why))
@@ -104,6 +106,17 @@ def worker(
     from server.worker.agent import main as work
 
     work(_settings(data=None if data is None else str(data)), lifeline)
+
+
+@app.command()
+def runner(
+    folder: Annotated[Path, typer.Argument(help="Folder for the socket: this user's, and closed to others.")],
+    target: Annotated[str, typer.Option(help="What the code is compiled for: cpu.")] = "cpu",
+) -> None:
+    """Keep the process that runs are forked from, and nothing else, for workers elsewhere (AOTSCOPE_RUNNER)."""
+    from server.sandbox.runner import replace_with_runner
+
+    replace_with_runner(folder, target, _settings())
 
 
 @app.command()

@@ -78,6 +78,17 @@ SETTINGS = (
     Setting(
         "isolation", "auto", "What keeps a run apart: namespaces, landlock, none, or auto, the strongest that works."
     ),
+    Setting(
+        "outer",
+        "auto",
+        "What stands around the process that runs are forked from: bubblewrap, none, or auto, bubblewrap where it works.",
+    ),
+    Setting(
+        "runner",
+        "",
+        "Folder of the sockets of runners that are kept elsewhere (`aotscope runner`), one for each target. "
+        "Empty: a worker starts its own.",
+    ),
     Setting("child", "compiler.child", "Module whose `run_child` a child runs. Tests put their own here."),
 )
 
@@ -118,6 +129,8 @@ class Settings:
     disk_bytes: int
     disk_entries: int
     isolation: str
+    outer: str
+    runner: str
     child: str
 
     @property

@@ -10,7 +10,8 @@ from compiler.text import Frozen, Message, message
 from server.context import Shared
 from server.pictures.dot import dot_installed
 from server.sandbox.isolation import Mode
-from server.sandbox.isolation.text import sentence
+from server.sandbox.isolation.text import outer_sentence, sentence
+from server.sandbox.outer import Outer
 from server.store.runs import QUEUED, RUNNING
 from server.versions import versions
 
@@ -20,8 +21,9 @@ router = APIRouter(tags=["service"])
 class Health(Frozen):
     """`state`: `ready` when a worker can start a run at once, `busy` when all are at work, `warming` while the first warms up,
     `broken` when none can start children (each worker's `error` says why), `no_worker` when none lives. Runs are accepted in
-    each of them, and wait. `isolation` is the weakest that is in force in a worker; each worker's own says what was
-    tried and why it does not work. `dot`: whether Graphviz lays out the pictures of graphs; `pictures` is that in a sentence."""
+    each of them, and wait. `isolation` is the weakest that is in force in a worker around each run, `outer` the
+    weakest around all of its runs; each worker's own says what was tried and why it does not work. `dot`: whether Graphviz
+    lays out the pictures of graphs; `pictures` is that in a sentence."""
 
     state: str
     workers: list[dict[str, Any]]
@@ -30,6 +32,7 @@ class Health(Frozen):
     torch: str
     aotscope: str
     isolation: Message
+    outer: Message
     dot: bool
     pictures: Message
     limits: dict[str, int | float]
@@ -51,6 +54,14 @@ def _isolation(workers: list[dict[str, Any]]) -> Message:
     return sentence(Mode(weakest["mode"]), weakest["landlock_abi"])
 
 
+def _outer(workers: list[dict[str, Any]]) -> Message:
+    said = [worker["isolation"] for worker in workers if worker["isolation"]]
+    if not said:
+        return message("isolation.unknown")
+    weakest = next((one for one in said if Outer(one["outer"]) is Outer.NONE), said[0])
+    return outer_sentence(Outer(weakest["outer"]), weakest["outer_reason"])
+
+
 @router.get("/api/v1/health")
 def health(shared: Shared) -> Health:
     """Workers, queue, versions, isolation and limits."""
@@ -67,6 +78,7 @@ def health(shared: Shared) -> Health:
         torch=torch,
         aotscope=versions()["aotscope"],
         isolation=_isolation(workers),
+        outer=_outer(workers),
         dot=dot,
         pictures=message("plain.dot_present") if dot else message("plain.dot_absent"),
         limits={name: getattr(shared.settings, name) for name in _LIMITS},

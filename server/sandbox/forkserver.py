@@ -1,7 +1,8 @@
-"""The warmed parent: `python -m server.sandbox.forkserver FD`, where FD is a stream socket to its owner.
+"""The warmed parent: `python -m server.sandbox.forkserver WHERE CONFIGURATION`.
 
 It imports torch through the compiler, warms it up, and then forks a warden (which forks the child) for every request. It
-has one thread, an environment without secrets, and ends when its owner does.
+has one thread and an environment without secrets. WHERE is a stream socket's descriptor, whose other end is its owner's,
+with whom it ends; or the path of a socket to listen at, for workers of the same user, each of whose children end with it.
 """
 
 from __future__ import annotations
@@ -11,25 +12,31 @@ import gc
 import importlib
 import itertools
 import os
+import selectors
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from compiler.events import Engine
-from server.sandbox.isolation import Mode, needed
+from server.sandbox.isolation import IsolationError, Mode, needed
 from server.sandbox.isolation.probe import choose, probe
 from server.sandbox.limits import EVENTS_FD
+from server.sandbox.outer import Outer, openings
+from server.sandbox.peers import accept, listen
 from server.sandbox.processes import LINUX, adopt_orphans, descendants, end_tree
 from server.sandbox.protocol import Configuration, Isolation, PhaseRequest, Ready
 from server.sandbox.users import lease
 from server.sandbox.warden import Walls, watch
 
 DESCRIPTORS = 5
+_LOOK_SECONDS = 0.5
+# An owner reads its answer at once, or is no longer there.
+_ANSWER_SECONDS = 5.0
 
 
 def _warm(configuration: Configuration) -> Ready:
@@ -55,7 +62,12 @@ def _warm(configuration: Configuration) -> Ready:
 def _isolation(configuration: Configuration) -> Isolation:
     """Try out what works here. Raises IsolationError when the mode that was asked for does not."""
     if configuration.isolation == Mode.NONE:
-        return Isolation(mode=Mode.NONE)
+        return Isolation(mode=Mode.NONE, outer_reason=configuration.outer_reason)
+    outer, outer_reason = configuration.outer, configuration.outer_reason
+    if outer is not Outer.NONE and (is_open := openings()):
+        if outer is Outer.BUBBLEWRAP:
+            raise IsolationError("outer", "; ".join(is_open))
+        outer, outer_reason = Outer.NONE, "; ".join(is_open)
     found = probe(*(() if configuration.spawn else _own_folders(configuration)))
     mode = choose(configuration.isolation, found)
     if found.root and mode is Mode.LANDLOCK:
@@ -67,6 +79,8 @@ def _isolation(configuration: Configuration) -> Isolation:
         kernel=found.kernel,
         namespaces=found.namespaces.said,
         landlock=found.landlock.said,
+        outer=outer,
+        outer_reason=outer_reason,
     )
 
 
@@ -90,31 +104,76 @@ def _request(descriptor: int) -> str:
         return file.read().decode()
 
 
-def serve(control: socket.socket, configuration: Configuration, mode: Mode, users: Sequence[int] | tuple[None]) -> None:
-    """Answer requests until the owner closes its end. `users`: whom the children become, in turn."""
-    readable = () if mode is Mode.NONE else needed(*_own_folders(configuration))
-    next_user = itertools.cycle(users)
-    adopt_orphans()
-    wardens: set[int] = set()
-    while True:
+class _Server:
+    """Answers requests. `users`: whom the children become, in turn."""
+
+    def __init__(self, configuration: Configuration, ready: Ready, users: Sequence[int] | tuple[None]) -> None:
+        self._configuration = configuration
+        self._ready = ready
+        self._mode = Mode.NONE if ready.isolation is None else ready.isolation.mode
+        self._readable = () if self._mode is Mode.NONE else needed(*_own_folders(configuration))
+        self._users = itertools.cycle(users)
+        self._wardens: set[int] = set()
+        self._selector = selectors.DefaultSelector()
+
+    def serve(self, owner: socket.socket | None, listener: socket.socket | None) -> None:
+        """Until the last owner has closed its end and no other can come."""
+        adopt_orphans()
+        if owner is not None:
+            self._greet(owner)
+        if listener is not None:
+            self._selector.register(listener, selectors.EVENT_READ)
+        while self._selector.get_map():
+            ready = self._selector.select(_LOOK_SECONDS)
+            _reap(self._wardens)
+            for key, _mask in ready:
+                if key.fileobj is listener:
+                    if (caller := accept(listener)) is not None:
+                        self._greet(caller)
+                else:
+                    assert isinstance(key.fileobj, socket.socket)
+                    self._answer(key.fileobj)
+
+    def _greet(self, owner: socket.socket) -> None:
+        self._selector.register(owner, selectors.EVENT_READ)
+        owner.settimeout(_ANSWER_SECONDS)
+        self._guarded(owner, lambda: owner.sendall(self._ready.model_dump_json().encode() + b"\n"))
+
+    def _guarded(self, owner: socket.socket, act: Callable[[], bool | None]) -> None:
+        """What an owner's end has to do with; one that has gone, or makes us wait, is forgotten, and its children end by
+        themselves."""
         try:
-            message, descriptors, _flags, _address = socket.recv_fds(control, 1, DESCRIPTORS)
-        except TimeoutError:
-            _reap(wardens)
-            continue
-        if not message:
-            return
-        _reap(wardens)
+            gone = act() is False
+        except OSError:
+            gone = True
+        if gone:
+            self._selector.unregister(owner)
+            owner.close()
+
+    def _answer(self, owner: socket.socket) -> None:
+        def answer() -> bool:
+            message, descriptors, _flags, _address = socket.recv_fds(owner, 1, DESCRIPTORS)
+            if not message:
+                return False
+            self._fork(descriptors)
+            owner.sendall(b"+")
+            return True
+
+        self._guarded(owner, answer)
+
+    def _fork(self, descriptors: list[int]) -> None:
         # A user for each: what is alive of one cannot touch another.
-        walls = Walls(mode, readable, next(next_user))
+        walls = Walls(self._mode, self._readable, next(self._users))
         pid = os.fork()
         if pid == 0:
-            control.close()
-            _be_warden(configuration, walls, descriptors)
-        wardens.add(pid)
+            for key in self._selector.get_map().values():
+                assert isinstance(key.fileobj, socket.socket)
+                key.fileobj.close()
+            self._selector.close()
+            _be_warden(self._configuration, walls, descriptors)
+        self._wardens.add(pid)
         for descriptor in descriptors:
             os.close(descriptor)
-        control.sendall(b"+")
 
 
 def _be_warden(configuration: Configuration, walls: Walls, descriptors: list[int]) -> None:
@@ -168,11 +227,13 @@ def _reap(wardens: set[int]) -> None:
 
 
 def main() -> None:
-    control = socket.socket(fileno=int(sys.argv[1]))
+    where = sys.argv[1]
+    owner = socket.socket(fileno=int(where)) if where.isdecimal() else None
     configuration = Configuration.model_validate_json(sys.argv[2])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.dont_write_bytecode = True
-    _end_with_owner(control, True)
+    if owner is not None:
+        _end_with_owner(owner, True)
     # Held to the end: with it go the users.
     holder: socket.socket | None = None
     users: Sequence[int] | tuple[None] = (None,)
@@ -182,12 +243,16 @@ def main() -> None:
         if mode is not Mode.NONE and os.geteuid() == 0:
             holder, users = lease()
     except Exception as fault:
-        control.sendall(Ready(seconds=0, error=f"{type(fault).__name__}: {fault}").model_dump_json().encode() + b"\n")
+        if owner is not None:
+            failed = Ready(seconds=0, error=f"{type(fault).__name__}: {fault}")
+            owner.sendall(failed.model_dump_json().encode() + b"\n")
         raise
-    _end_with_owner(control, False)
-    control.sendall(ready.model_dump_json().encode() + b"\n")
-    control.settimeout(0.5)
-    serve(control, configuration, mode, users)
+    listener = None
+    if owner is None:
+        listener = listen(where)
+    else:
+        _end_with_owner(owner, False)
+    _Server(configuration, ready, users).serve(owner, listener)
     end_tree(os.getpid())
     shutil.rmtree(configuration.scratch, ignore_errors=True)
     if holder is not None:

@@ -10,15 +10,22 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from dataclasses import dataclass
 
 from compiler.events import Engine, RunRequest
 from compiler.text import Message, message
-from server.sandbox.isolation import Mode
-from server.sandbox.limits import parent_environment
+from server.sandbox import peers
+from server.sandbox.isolation import IsolationError, Mode
+from server.sandbox.keeper import start_kept
+from server.sandbox.layers import Layers, choose_layers
+from server.sandbox.limits import parent_environment, places
+from server.sandbox.outer import Outer, bubblewrap, readable_for
 from server.sandbox.protocol import Configuration, Isolation, PhaseRequest, Ready
+from server.sandbox.users import lease
 
 _START_SECONDS = 600.0
+_LOOK_SECONDS = 0.1
 
 
 class ForkServerError(Exception):
@@ -48,14 +55,33 @@ class Child:
         self.control.close()
 
 
+def forkserver_command(where: str, configuration: Configuration) -> list[str]:
+    """`where` is a descriptor's number, or the path of a socket."""
+    # -P: a file of the current folder that is called as one of our modules, or torch's, is not taken for it.
+    return [sys.executable, "-P", "-m", "server.sandbox.forkserver", where, configuration.model_dump_json()]
+
+
 class Launcher:
     """One fork server, started at the first need (or by `ready`), and again when it has died. Safe for several threads."""
 
     def __init__(
-        self, child: str, *, warm: bool, own: bool = False, isolation: str = "none", strangers: bool = False
+        self,
+        child: str,
+        *,
+        warm: bool,
+        own: bool = False,
+        isolation: str = "none",
+        outer: str = Outer.NONE,
+        runner: str = "",
+        strangers: bool = False,
     ) -> None:
-        """`own`: the snippet is the user's own, and sees the user's whole environment. `isolation`: as in the settings.
+        """`own`: the snippet is the user's own, and sees the user's whole environment. `isolation`, `outer`: as in the settings.
+        `runner`: the socket of a fork server that somebody else keeps, and that has been told all else itself.
         `strangers`: anybody's snippets may come, so that without isolation there are no children."""
+        self._runner = runner
+        self._outer = outer
+        self._aborted = False
+        self._users: socket.socket | None = None
         self._strangers = strangers
         self._isolation = isolation
         self._child = child
@@ -69,7 +95,8 @@ class Launcher:
 
     @property
     def pid(self) -> int | None:
-        return None if self._process is None else self._process.pid
+        """Of our own fork server (of bubblewrap around it), while it lives."""
+        return None if self._process is None or self._process.poll() is not None else self._process.pid
 
     def ready(self) -> Engine | None:
         """Wait until children can be forked. Raises ForkServerError."""
@@ -98,6 +125,7 @@ class Launcher:
 
     def abort(self) -> None:
         """Give up a start that is under way, from anywhere: whoever waits for it gets ForkServerError."""
+        self._aborted = True
         starting = self._socket
         if starting is not None and self._ready is None:
             with contextlib.suppress(OSError):
@@ -113,34 +141,7 @@ class Launcher:
             self._stop()
         if self._ready is not None:
             return self._ready
-        ours, theirs = socket.socketpair()
-        self._scratch = tempfile.mkdtemp(prefix="aotscope-children-")
-        configuration = Configuration(
-            child=self._child,
-            warm=self._warm,
-            spawn=sys.platform == "darwin",
-            scratch=self._scratch,
-            isolation=self._isolation,
-        )
-        self._process = subprocess.Popen(
-            # -P: a file of the current folder that is called as one of our modules, or torch's, is not taken for it.
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "server.sandbox.forkserver",
-                str(theirs.fileno()),
-                configuration.model_dump_json(),
-            ],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=2,
-            env=parent_environment(whole=self._own, apart=self._isolation != Mode.NONE),
-            # A Ctrl-C at the terminal is ours to handle.
-            start_new_session=True,
-        )
-        theirs.close()
-        self._socket = ours
+        ours = self._socket = self._connect() if self._runner else self._spawn()
         ours.settimeout(_START_SECONDS)
         ready = self._first_message(ours)
         if ready.error:
@@ -151,6 +152,66 @@ class Launcher:
             raise ForkServerError(message("server.strangers_refused"))
         self._ready = ready
         return ready
+
+    def _connect(self) -> socket.socket:
+        """To a runner, which may have to warm up first. Raises ForkServerError."""
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                return peers.connect(self._runner)
+            except peers.StrangerError as fault:
+                raise ForkServerError(message("server.fork_server_failed", error=str(fault))) from fault
+            except OSError as fault:
+                if self._aborted or time.monotonic() > deadline:
+                    raise ForkServerError(message("server.runner_absent", path=self._runner)) from fault
+            time.sleep(_LOOK_SECONDS)
+
+    def _spawn(self) -> socket.socket:
+        """Start a fork server of our own, inside the outer layer that works here. Raises ForkServerError."""
+        try:
+            layers = self._choose()
+            self._scratch = os.path.realpath(tempfile.mkdtemp(prefix="aotscope-children-"))
+            before = self._put_into(layers)
+        except (IsolationError, OSError) as fault:
+            self._stop()
+            raise ForkServerError(message("server.fork_server_failed", error=str(fault))) from fault
+        inside = layers is not None and layers.outer is not Outer.NONE
+        ours, theirs = socket.socketpair()
+        configuration = Configuration(
+            child=self._child,
+            warm=self._warm,
+            spawn=sys.platform == "darwin",
+            scratch=self._scratch,
+            isolation=layers.mode if layers is not None and inside else self._isolation,
+            outer=Outer.NONE if layers is None else layers.outer,
+            outer_reason="switched off" if layers is None else layers.outer_reason,
+        )
+        self._process = start_kept(
+            [*before, *forkserver_command(str(theirs.fileno()), configuration)],
+            pass_fds=[theirs.fileno()],
+            env=parent_environment(whole=self._own, apart=self._isolation != Mode.NONE)
+            | (places(self._scratch) if inside else {}),
+        )
+        theirs.close()
+        return ours
+
+    def _choose(self) -> Layers | None:
+        """None without an outer layer: the fork server then chooses for itself. Raises IsolationError, OSError."""
+        if self._own or self._outer == Outer.NONE:
+            return None
+        return choose_layers(self._outer, self._isolation, self._child)
+
+    def _put_into(self, layers: Layers | None) -> list[str]:
+        """The words before the fork server's command. Where root starts it, its scratch becomes that of the user whom it
+        becomes."""
+        if layers is None or layers.outer is not Outer.BUBBLEWRAP:
+            return []
+        user = None
+        if os.geteuid() == 0:
+            self._users, users = lease()
+            user = users[0]
+            os.chown(self._scratch, user, user)
+        return bubblewrap(readable_for(self._child), [self._scratch], user)
 
     def _first_message(self, ours: socket.socket) -> Ready:
         data = b""
@@ -188,7 +249,7 @@ class Launcher:
         return child
 
     def _stop(self) -> None:
-        """End the fork server, and with it everything that it has forked."""
+        """End the fork server, and with it everything that it has forked; take leave of one that is not ours."""
         if self._socket is not None:
             self._socket.close()
         if self._process is not None:
@@ -197,5 +258,9 @@ class Launcher:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        shutil.rmtree(self._scratch, ignore_errors=True)
-        self._process = self._socket = self._ready = None
+        if self._scratch:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+        if self._users is not None:
+            self._users.close()
+        self._scratch = ""
+        self._process = self._socket = self._ready = self._users = None

@@ -37,6 +37,17 @@ def parent_environment(whole: bool, apart: bool = False) -> dict[str, str]:
     return kept | _ONE_THREAD | (_APART if apart else {})
 
 
+def places(scratch: str) -> dict[str, str]:
+    """Variables of a fork server that can write nowhere else, and whose user has no name there."""
+    return {
+        "HOME": scratch,
+        "TMPDIR": scratch,
+        "TORCHINDUCTOR_CACHE_DIR": f"{scratch}/warm-up",
+        "USER": "runner",
+        "LOGNAME": "runner",
+    }
+
+
 def _environment(scratch: Path, own: bool) -> Mapping[str, str]:
     places = {
         "TMPDIR": str(scratch),

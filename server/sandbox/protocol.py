@@ -9,6 +9,7 @@ from pydantic import Field
 from compiler.events import Captured, Engine
 from compiler.text import Frozen
 from server.sandbox.isolation import Mode
+from server.sandbox.outer import Outer
 
 Phase = Literal["capture", "native", "kernel"]
 
@@ -36,23 +37,30 @@ class PhaseRequest(Frozen):
 
 
 class Configuration(Frozen):
-    """How a fork server starts. `spawn` leaves torch to a fresh interpreter for each phase, where a fork is not safe."""
+    """How a fork server starts. `spawn` leaves torch to a fresh interpreter for each phase, where a fork is not safe.
+    `outer` is what it was put into, `outer_reason` why into nothing."""
 
     child: str
     warm: bool
     spawn: bool = False
     scratch: str
     isolation: str = "none"
+    outer: Outer = Outer.NONE
+    outer_reason: str = ""
 
 
 class Isolation(Frozen):
-    """What is in force, and what came of each trial: empty when that mode works, else the step that failed and why."""
+    """What is in force around each run (`mode`) and around the fork server (`outer`, as that saw it from inside; where there
+    is nothing, `outer_reason` says why), and what came of each mode's trial: empty when it works, else the step that failed
+    and why."""
 
     mode: Mode
     landlock_abi: int = 0
     kernel: str = ""
     namespaces: str = ""
     landlock: str = ""
+    outer: Outer = Outer.NONE
+    outer_reason: str = ""
 
 
 class Ready(Frozen):

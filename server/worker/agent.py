@@ -13,6 +13,7 @@ from compiler.events import ArtifactRef, Engine, Event, Lost
 from compiler.text import message, render
 from server.engine import WorkerLoop, migrate
 from server.sandbox.launcher import ForkServerError, Launcher
+from server.sandbox.runner import socket_path
 from server.sandbox.supervisor import Supervisor
 from server.settings import Settings
 from server.store.artifacts import Artifacts
@@ -54,7 +55,14 @@ class Agent:
         self._settings = settings
         self._runs = Runs(settings.url)
         self._artifacts = Artifacts(settings.folder / "artifacts")
-        self._launcher = Launcher(settings.child, warm=True, isolation=settings.isolation, strangers=not settings.token)
+        self._launcher = Launcher(
+            settings.child,
+            warm=True,
+            isolation=settings.isolation,
+            outer=settings.outer,
+            runner=settings.runner and socket_path(settings.runner),
+            strangers=not settings.token,
+        )
         self._executors = Executors(self._runs.engine, settings.dead_seconds)
         self._stopping = threading.Event()
         self._engine: Engine | None = None

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from compiler.events import Options, RunRequest
-from server.sandbox.isolation import Mode
-from server.sandbox.isolation.probe import probe_apart
+from server.sandbox.isolation import IsolationError, Mode
 from server.sandbox.launcher import ForkServerError, Launcher
+from server.sandbox.layers import choose_layers
+from server.sandbox.outer import Outer
 from server.sandbox.supervisor import Supervisor
 from server.settings import load
 from tests.server.conftest import Kept
@@ -45,11 +46,18 @@ print(json.dumps({{
 """
 
 
-@pytest.fixture(scope="module")
-def launcher() -> Iterator[Launcher]:
+@pytest.fixture(scope="module", params=["none", "bubblewrap"])
+def launcher(request: pytest.FixtureRequest) -> Iterator[Launcher]:
     os.environ["PYTHONPATH"] = str(ROOT)
-    one = Launcher(FAKE, warm=True, isolation="auto")
+    if request.param == "bubblewrap":
+        try:
+            choose_layers("bubblewrap", "auto", FAKE)
+        except IsolationError as fault:
+            pytest.skip(str(fault))
+    one = Launcher(FAKE, warm=True, isolation="auto", outer=request.param)
     one.ready()
+    assert one.isolation is not None
+    assert one.isolation.outer == request.param
     yield one
     one.close()
 
@@ -62,19 +70,23 @@ def explore(launcher: Launcher, source: str, **limits: Any) -> list[dict[str, An
 
 
 def test_a_run_sees_its_scratch_and_nothing_else(launcher: Launcher) -> None:
-    found = probe_apart()
     assert launcher.isolation is not None
-    assert launcher.isolation.mode is found.best
-    if found.best is Mode.NONE:
+    mode = launcher.isolation.mode
+    assert mode is choose_layers(launcher.isolation.outer, "auto", FAKE).mode
+    if mode is Mode.NONE:
         pytest.skip("no isolation works here")
     log = explore(launcher, LOOK)
     said = json.loads(next(event["text"] for event in log if event["type"] == "printed"))
-    out_of_reach = "FileNotFoundError" if found.best is Mode.NAMESPACES else "PermissionError"
+    out_of_reach = "FileNotFoundError" if mode is Mode.NAMESPACES else "PermissionError"
+    # Inside bubblewrap there is none, even for whoever gets through Landlock.
+    passwd = (
+        "PermissionError" if (mode, launcher.isolation.outer) == (Mode.LANDLOCK, Outer.NONE) else "FileNotFoundError"
+    )
     assert said == {
-        "passwd": out_of_reach,
+        "passwd": passwd,
         "server": out_of_reach,
         "socket": "PermissionError",
-        "outside": "OSError" if found.best is Mode.NAMESPACES else "PermissionError",
+        "outside": "OSError" if mode is Mode.NAMESPACES else "PermissionError",
         "scratch": "done",
         "compiler": "done",
         "root": False,

@@ -60,7 +60,12 @@ def test_compose_is_loopback_only_and_not_root() -> None:
     yaml = pytest.importorskip("yaml")
     compose = yaml.safe_load(Path(ROOT / "docker-compose.yml").read_text())
     services = compose["services"]
-    assert set(services) == {"api", "worker"}
+    assert set(services) == {"api", "worker", "runner"}
+    # Where strangers' programs are: no network, no data, nothing to write to but memory and the socket's folder.
+    runner = services["runner"]
+    assert (runner["network_mode"], runner["read_only"], runner["volumes"]) == ("none", True, ["runner:/run/aotscope"])
+    assert runner["tmpfs"] == ["/tmp:exec,size=4g"]
+    assert "environment" not in runner
     assert services["api"]["ports"] == ["127.0.0.1:8000:8000"]
     assert "ports" not in services["worker"]
     assert re.search(r"^USER (?!root)", (ROOT / "Dockerfile").read_text(), re.M)

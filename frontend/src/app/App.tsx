@@ -88,7 +88,8 @@ function coverage(): string {
 function Footer() {
   const { engine } = run.value;
   const covered = coverage();
-  const isolation = service.value?.["isolation"];
+  const layers = ["isolation", "outer"].map((layer) => service.value?.[layer]).filter(isMessage);
+  const isolation = [...new Set(layers.map(say))].join(" ");
   return (
     <footer>
       {engine && (
@@ -97,9 +98,9 @@ function Footer() {
         </span>
       )}
       {covered && <span>{t("footer.links", { covered })}</span>}
-      {isMessage(isolation) && (
-        <span style={{ overflow: "hidden", textOverflow: "ellipsis" }} title={say(isolation)}>
-          {t("footer.isolation", { said: say(isolation) })}
+      {isolation && (
+        <span style={{ overflow: "hidden", textOverflow: "ellipsis" }} title={isolation}>
+          {t("footer.isolation", { said: isolation })}
         </span>
       )}
       {offline.value && <span>{t("footer.offline")}</span>}

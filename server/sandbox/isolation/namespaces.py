@@ -6,11 +6,10 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-from collections.abc import Iterator
 
 from server.sandbox.isolation import syscalls
 from server.sandbox.isolation.policy import Policy
-from server.sandbox.isolation.reading import DEVICES, SYSTEM_FILES
+from server.sandbox.isolation.reading import DEVICES, SYSTEM_FILES, outermost
 
 # Who the child is to itself, where it is nobody in particular outside.
 _INNER_ID = 1000
@@ -54,7 +53,7 @@ def enter(policy: Policy) -> None:
     # The empty scratch outside is where the new root is built.
     root = policy.scratch
     syscalls.mount("tmpfs", root, "tmpfs", _QUIET, f"size={_ROOT_BYTES},nr_inodes=4096,mode=755")
-    for path in _outermost((*policy.readable, *SYSTEM_FILES)):
+    for path in outermost((*policy.readable, *SYSTEM_FILES)):
         _show(root, path)
     for path in DEVICES:
         _bind(path, root + path, syscalls.ATTR_RDONLY | syscalls.ATTR_NOSUID | syscalls.ATTR_NOEXEC)
@@ -87,15 +86,6 @@ def _end_by_signals() -> None:
     for number in FATAL:
         libc.signal(number, handler)
     os.register_at_fork(after_in_child=lambda: [signal.signal(number, signal.SIG_DFL) for number in FATAL])
-
-
-def _outermost(paths: tuple[str, ...]) -> Iterator[str]:
-    """The paths that exist and are inside none of the others, shortest first."""
-    taken: list[str] = []
-    for path in sorted(set(paths), key=len):
-        if os.path.lexists(path) and not any(path == above or path.startswith(above + "/") for above in taken):
-            taken.append(path)
-            yield path
 
 
 def _show(root: str, path: str) -> None:

@@ -8,6 +8,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from server.sandbox.isolation import IsolationError, Mode, Policy, enclose, isolate, landlock, needed
@@ -76,10 +77,11 @@ def probe(*more: str) -> Probe:
     )
 
 
-def probe_apart() -> Probe:
-    """`probe` in a fresh interpreter, for a process that has threads. Raises OSError when that ends badly."""
+def probe_apart(before: Sequence[str] = ()) -> Probe:
+    """`probe` in a fresh interpreter, for a process that has threads. `before`: words that put a command into an outer layer.
+    Raises OSError when that ends badly."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "server.sandbox.isolation"],
+        [*before, sys.executable, "-P", "-m", "server.sandbox.isolation"],
         capture_output=True,
         text=True,
         timeout=60,

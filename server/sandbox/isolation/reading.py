@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import sysconfig
+from collections.abc import Iterator
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/alternatives", "/etc/ld.so.cache")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
@@ -30,3 +31,12 @@ def needed(*more: str) -> tuple[str, ...]:
     # Twice: as it is called, and as what it is, so that a link on the way leads somewhere.
     both = [absolute for path in paths for absolute in (os.path.abspath(path), os.path.realpath(path))]
     return tuple(path for path in dict.fromkeys(both) if path != "/")
+
+
+def outermost(paths: tuple[str, ...]) -> Iterator[str]:
+    """The paths that exist and are inside none of the others, shortest first."""
+    taken: list[str] = []
+    for path in sorted(set(paths), key=len):
+        if os.path.lexists(path) and not any(path == above or path.startswith(above + "/") for above in taken):
+            taken.append(path)
+            yield path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compiler.text import Message, message
 from server.sandbox.isolation.policy import Mode
+from server.sandbox.outer import Outer
 
 
 def sentence(mode: Mode, landlock_abi: int) -> Message:
@@ -17,6 +18,17 @@ def sentence(mode: Mode, landlock_abi: int) -> Message:
             return message("isolation.landlock", version=landlock_abi)
         case Mode.NONE:
             return message("isolation.none")
+
+
+def outer_sentence(outer: Outer, reason: str) -> Message:
+    """What stands around the process that runs are forked from."""
+    match outer:
+        case Outer.BUBBLEWRAP:
+            return message("isolation.outer_bubblewrap")
+        case Outer.CONTAINER:
+            return message("isolation.outer_container")
+        case Outer.NONE:
+            return message("isolation.outer_none", reason=reason)
 
 
 def refusal(wanted: str, step: str, reason: str) -> Message:

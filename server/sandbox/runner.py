@@ -1,0 +1,39 @@
+"""A fork server that is kept by itself, say in a container: `aotscope runner FOLDER`. It holds no database and knows no
+worker; workers of its own user connect to its socket."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import NoReturn
+
+from server.sandbox.isolation import Mode
+from server.sandbox.launcher import forkserver_command
+from server.sandbox.limits import parent_environment, places
+from server.sandbox.outer import Outer
+from server.sandbox.protocol import Configuration
+from server.settings import Settings
+
+
+def socket_path(folder: str, target: str = "cpu") -> str:
+    """Where the runner of a target listens."""
+    return str(Path(folder) / f"{target}.sock")
+
+
+def replace_with_runner(folder: Path, target: str, settings: Settings) -> NoReturn:
+    """Become the fork server: nothing of this program, of its settings or of its environment stays. What the container keeps
+    out is looked at by the fork server, which says it."""
+    scratch = os.path.realpath(tempfile.mkdtemp(prefix="aotscope-children-"))
+    configuration = Configuration(
+        child=settings.child,
+        warm=True,
+        spawn=sys.platform == "darwin",
+        scratch=scratch,
+        isolation=settings.isolation,
+        outer=Outer.CONTAINER,
+    )
+    environment = parent_environment(whole=False, apart=settings.isolation != Mode.NONE) | places(scratch)
+    command = forkserver_command(socket_path(str(folder), target), configuration)
+    os.execve(command[0], command, environment)
