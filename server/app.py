@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 
 from server import errors
 from server.access import Access, Pace
-from server.api import artifacts, events, examples, health, kernels, pictures, plain, runs
+from server.api import artifacts, compare, events, examples, exports, health, kernels, pictures, plain, runs
 from server.context import Context
 from server.engine import Queue, migrate
 from server.examples import import_recordings
@@ -60,7 +60,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_exception_handler(RequestValidationError, errors.on_invalid)
     app.add_exception_handler(HTTPException, errors.on_http)
     app.add_exception_handler(Exception, errors.on_fault)
-    for module in (runs, kernels, events, artifacts, pictures, examples, health, plain):
+    for module in (runs, kernels, events, artifacts, pictures, exports, compare, examples, health, plain):
         app.include_router(module.router)
     app.mount("/static", StaticFiles(directory=STATIC, check_dir=False), name="static")
     _add_pages(app)
@@ -100,6 +100,12 @@ def _add_pages(app: FastAPI) -> None:
     @app.get("/embed/{id}", response_class=HTMLResponse, include_in_schema=False)
     def embedded(id: str, request: Request) -> HTMLResponse:
         return _of_run(request, "embed", id)
+
+    @app.get("/compare/{a}/{b}", response_class=HTMLResponse, include_in_schema=False)
+    def comparison(a: str, b: str, request: Request) -> HTMLResponse:
+        context: Context = request.app.state.context
+        known = context.runs.state(a) and context.runs.state(b)
+        return HTMLResponse(shell("compare", "", f"aotscope {a} {b}"), 200 if known else 404)
 
     @app.get("/api/docs", response_class=HTMLResponse, include_in_schema=False)
     def documentation() -> str:

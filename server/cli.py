@@ -1,10 +1,11 @@
-"""The command line: `aotscope serve`, `worker`, `run`, `examples`."""
+"""The command line: `aotscope serve`, `worker`, `run`, `compare`, `export`, `examples`."""
 
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -24,6 +25,18 @@ app = typer.Typer(
 )
 
 WRONG_USAGE = 2
+
+
+class Form(StrEnum):
+    """What `export` can make."""
+
+    TRACE = "trace"
+    MEMORY = "memory"
+    SCRIPT = "script"
+    ISSUE = "issue"
+    SVG = "svg"
+    DOT = "dot"
+
 
 Data = Annotated[Path | None, typer.Option(help="Folder of the database and the artifacts.", show_default=False)]
 
@@ -141,6 +154,94 @@ def run(
         raise typer.Exit(local.run_file(file, options, _settings(), json=json, html=html))
     except local.UnusableError as fault:
         raise _stop(render(fault.cause)) from None
+
+
+@app.command()
+def compare(
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="A snippet (.py), a run as a file (.json, .json.gz), or a run's id.")
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="What it is held against.")],
+    mode: Annotated[Mode, typer.Option(help="Mode of the snippets that are run.")] = Mode.AUTO,
+    mode_b: Annotated[Mode | None, typer.Option(help="Mode of B, where it is another one.", show_default=False)] = None,
+    native: Annotated[bool, typer.Option(help="Compile with the C++ compiler, run, time and compare.")] = False,
+    until: Annotated[StageName | None, typer.Option(help="The last stage to run.", show_default=False)] = None,
+    details: Annotated[bool, typer.Option("--details", help="Show each node, kernel and line that differs.")] = False,
+    json: Annotated[
+        str | None, typer.Option(metavar="PATH|-", help="Write the comparison as JSON.", show_default=False)
+    ] = None,
+    data: Data = None,
+) -> None:
+    """Hold two runs against each other, stage by stage. Exit code: 0 when the compiler made the same of both; 1 when not; 2 when
+    they could not be compared."""
+    from server.compare import compare as compared
+    from server.compare.text import lines
+
+    settings = _settings(data=None if data is None else str(data))
+    modes = (mode, mode_b or mode)
+    options = [Options(target="cpu", mode=one, native=native, until=until) for one in modes]
+    documents = [_document(name, settings, which) for name, which in zip((a, b), options, strict=True)]
+    try:
+        found = compared(*documents)
+    except (LookupError, TypeError, ValueError, ArithmeticError):
+        raise _stop(render(message("server.artifact_contradicts"))) from None
+    text = found.model_dump_json(indent=2) + "\n"
+    if json not in (None, "-"):
+        _write(Path(str(json)), text.encode())
+    if json == "-":
+        sys.stdout.write(text)
+    else:
+        sys.stdout.writelines(f"{visible(line)}\n" for line in lines(found, details))
+    raise typer.Exit(0 if found.equal else 1)
+
+
+@app.command()
+def export(
+    run: Annotated[str, typer.Argument(help="A snippet (.py), a run as a file (.json, .json.gz), or a run's id.")],
+    form: Annotated[Form, typer.Argument(help="What to make of it.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="PATH", help="The file to write.")],
+    graph: Annotated[
+        str, typer.Option(help="For script, svg and dot: COMPILE/STAGE/GRAPH, for example 0_0/joint/joint.")
+    ] = "",
+    series: Annotated[str, typer.Option(help="For memory: dry_run, plan, compiled or eager.")] = "",
+    mode: Annotated[Mode, typer.Option(help="Mode of a snippet that is run.")] = Mode.AUTO,
+    native: Annotated[bool, typer.Option(help="Compile with the C++ compiler, run, time and compare.")] = True,
+    data: Data = None,
+) -> None:
+    """Write a run, or one of its graphs, in a form that another tool reads."""
+    from server import local
+    from server.exports.files import make
+
+    settings = _settings(data=None if data is None else str(data))
+    whole = _document(run, settings, Options(target="cpu", mode=mode, native=native, until=None))
+    try:
+        _write(output, make(whole, form.value, graph=graph, series=series))
+    except local.UnusableError as fault:
+        raise _stop(render(fault.cause)) from None
+
+
+def _document(name: str, settings: Settings, options: Options) -> dict[str, Any]:
+    """The document of a run, or an end with a sentence."""
+    from server import local
+    from server.sides import document_of
+
+    def run(file: Path) -> dict[str, Any]:
+        made, terminal = local.run_once(file, options, settings, Console(stderr=True, highlight=False))
+        if local.EXIT_CODES[terminal.type]:
+            raise typer.Exit(WRONG_USAGE)
+        return made
+
+    try:
+        return document_of(name, settings, run)
+    except local.UnusableError as fault:
+        raise _stop(render(fault.cause)) from None
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as fault:
+        raise _stop(render(message("server.cannot_write", file=str(path), error=str(fault)))) from None
 
 
 @app.command()

@@ -35,6 +35,13 @@ class Context:
             raise ApiError(404, message("server.run_unknown", id=run[:100]))
         return found
 
+    def over(self, run: str) -> Run:
+        """The row of a run that is over. Raises ApiError 404 or 409."""
+        found = self.run(run)
+        if not found.over:
+            raise ApiError(409, message("server.run_not_over", id=run), {"retry-after": "2"})
+        return found
+
 
 def _context(request: Request) -> Context:
     context: Context = request.app.state.context

@@ -23,6 +23,8 @@ from server.recording import Recording, record
 from server.store.artifacts import Artifacts
 from server.store.runs import Run, Runs
 
+Document = dict[str, Any]
+
 _ORDER = {name: place for place, name in enumerate(StageName)}
 
 

@@ -83,6 +83,19 @@ def run_file(file: Path, options: Options, settings: Settings, *, json: str | No
     return EXIT_CODES[terminal.type]
 
 
+def run_once(file: Path, options: Options, settings: Settings, console: Console) -> tuple[dict[str, Any], Terminal]:
+    """Run a file as `run_file` does; its document, and how it ended. What it prints goes to stderr. Raises UnusableError."""
+    request = RunRequest(source=_read(file), options=options)
+    path = file.resolve()
+    launcher = Launcher(settings.child, warm=False, own=True)
+    try:
+        progress = Progress(console, printed=sys.stderr)
+        recording, terminal = _explore(request, settings, progress, launcher, Script(str(path), str(path.parent)))
+    finally:
+        launcher.close()
+    return document(recording), terminal
+
+
 def record_examples(files: Sequence[Path], folder: Path, settings: Settings) -> int:
     """Run examples as the server runs a pasted snippet, and write the recording of each that finishes; the worst exit code."""
     worst = 0

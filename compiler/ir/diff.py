@@ -55,11 +55,11 @@ def print_graph(graph: Graph) -> list[Line]:
     for node in graph.nodes:
         if node.op == "placeholder":
             continue
-        origin = _origin(node)
-        if origin and origin != above:
-            lines.append(Line(f"    # {origin}", "", node.line))
-        above = origin or above
-        lines.append(Line(f"    {_statement(node)}", node.name, node.line))
+        came_from = origin(node)
+        if came_from and came_from != above:
+            lines.append(Line(f"    # {came_from}", "", node.line))
+        above = came_from or above
+        lines.append(Line(f"    {statement(node)}", node.name, node.line))
     return lines
 
 
@@ -106,14 +106,16 @@ def _annotation(value: Value | None) -> str:
     return f": {text}" if text else ""
 
 
-def _origin(node: Node) -> str:
+def origin(node: Node) -> str:
+    """The user's innermost line that the node comes from, in words; "" where none is known."""
     for frame in reversed(node.stack):
         if frame.user:
             return f"{frame.file}:{frame.line} in {frame.function}: {frame.code}"
     return ""
 
 
-def _statement(node: Node) -> str:
+def statement(node: Node) -> str:
+    """The node as one statement of Python, with its value's type."""
     if node.op == "output":
         return f"return {node.args.removesuffix(',')}"
     if node.op == "get_attr":

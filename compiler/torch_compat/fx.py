@@ -15,7 +15,7 @@ import torch.fx as fx
 
 from compiler.ir.graph import ScalarValue, Size, SymbolicSize, TensorValue, TupleValue, Value
 
-_ARGS_LIMIT = 400
+_ARGS_LIMIT = 4000
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in ([^\n]*)\n?((?:(?!\s*File ")[^\n]*\n?)*)')
 
 
@@ -171,7 +171,8 @@ def args_text(node: fx.Node) -> str:
     parts = [argument_text(arg) for arg in node.args]
     parts += [f"{key}={argument_text(arg)}" for key, arg in node.kwargs.items()]
     text = ", ".join(parts)
-    return text if len(text) <= _ARGS_LIMIT else text[: _ARGS_LIMIT - 1] + "…"
+    # What a graph returns is never cut: it could not be run otherwise.
+    return text if len(text) <= _ARGS_LIMIT or node.op == "output" else text[: _ARGS_LIMIT - 1] + "…"
 
 
 def argument_text(arg: Any) -> str:
@@ -185,8 +186,8 @@ def argument_text(arg: Any) -> str:
     if isinstance(arg, dict):
         return "{" + ", ".join(f"{key!r}: {argument_text(item)}" for key, item in arg.items()) + "}"
     if isinstance(arg, slice):
-        return f"{argument_text(arg.start)}:{argument_text(arg.stop)}:{argument_text(arg.step)}"
-    if isinstance(arg, (str, int, float, bool, type(None), torch.dtype, torch.device, torch.layout)):
+        return f"slice({argument_text(arg.start)}, {argument_text(arg.stop)}, {argument_text(arg.step)})"
+    if isinstance(arg, (str, int, float, complex, bool, type(None), torch.dtype, torch.device, torch.layout)):
         return repr(arg)
     if isinstance(arg, (torch.memory_format, torch.SymInt, torch.SymFloat, torch.SymBool)):
         return str(arg)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Body, Depends, Query, Request, Response
 from compiler.events import RunRequest
 from compiler.text import Frozen, message
 from server.access import client_of
-from server.context import Context, Shared
+from server.context import Shared
 from server.document import document, stored
 from server.engine import QueueFullError
 from server.errors import ApiError, ErrorBody
@@ -154,17 +154,10 @@ def cancel(id: str, shared: Shared) -> RunView:
     return view(shared.run(id))
 
 
-def _over(shared: Context, id: str) -> Run:
-    run = shared.run(id)
-    if not run.over:
-        raise ApiError(409, message("server.run_not_over", id=id), {"retry-after": "2"})
-    return run
-
-
 @router.get("/api/v1/runs/{id}/document", responses={404: {"model": ErrorBody}, 409: {"model": ErrorBody}})
 def whole(id: str, shared: Shared) -> dict[str, Any]:
     """A run that is over, as one document with every artifact in place: what `aotscope run --json -` prints."""
-    return document(stored(shared.runs, shared.artifacts, _over(shared, id)))
+    return document(stored(shared.runs, shared.artifacts, shared.over(id)))
 
 
 @router.get(
@@ -174,7 +167,7 @@ def whole(id: str, shared: Shared) -> dict[str, Any]:
 )
 def one_file(id: str, shared: Shared) -> Response:
     """A run that is over, as one HTML file that needs no server."""
-    run = _over(shared, id)
+    run = shared.over(id)
     try:
         require_front_end()
     except NotBuiltError as fault:
