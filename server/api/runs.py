@@ -9,7 +9,7 @@ from fastapi import APIRouter, Body, Depends, Query, Request, Response
 from compiler.events import RunRequest
 from compiler.text import Frozen, message
 from server.access import client_of
-from server.context import Shared
+from server.context import Context, Shared
 from server.document import document, stored
 from server.engine import QueueFullError
 from server.errors import ApiError, ErrorBody
