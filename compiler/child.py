@@ -17,11 +17,22 @@ import threading
 from pathlib import Path
 from typing import Literal, cast, get_args
 
+from compiler.errors import AotscopeError
 from compiler.events import ArtifactFrame, Captured, DoneFrame, EventFrame, Failed, Finished, RunRequest
+from compiler.targets import BY_ID, TargetId
 from compiler.text import message
 
 Phase = Literal["capture", "native", "kernel"]
 _FRAMES_FD = 3
+
+
+def prepare(target: TargetId) -> None:
+    """Make this process fit to compile for a target, before anything of torch's compiler is imported. Idempotent. Raises
+    AotscopeError where that cannot be: each virtual target needs a process of its own."""
+    if BY_ID[target].kind == "virtual":
+        from compiler.torch_compat.virtual_gpu import install
+
+        install(target)
 
 
 class PipeSink:
@@ -72,6 +83,7 @@ def run_child(
         request = RunRequest.model_validate_json(request_json)
         file = Path(path) if path else None
         folder = Path(root) if root else None
+        prepare(request.options.target)
         if phase == "capture":
             from compiler.pipeline import capture
 
@@ -84,6 +96,8 @@ def run_child(
             from compiler.native import native
 
             outcome = native(request, sink, path=file, root=folder, captured=captured)
+    except AotscopeError as fault:
+        outcome = Failed(cause=fault.cause, error=fault.detail)
     except Exception as fault:  # noqa: BLE001 - a fault of ours must end the phase with a word, too
         outcome = Failed(cause=message("run.internal"), error=f"{type(fault).__name__}: {fault}")
     sink.done(outcome, found[-1] if found else None)

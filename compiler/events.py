@@ -17,6 +17,7 @@ from pydantic import Field, TypeAdapter
 
 from compiler.ir.code import LineMarks
 from compiler.ir.memory import SavedForBackward
+from compiler.targets import TargetName
 from compiler.text import Frozen, Message
 
 VERSION = 1
@@ -50,7 +51,9 @@ class Mode(StrEnum):
 class Options(Frozen):
     """How to run a snippet. Each field is a field of the REST API and a flag of the command line."""
 
-    target: Literal["cpu"] = Field("cpu", description="What the code is compiled for.")
+    target: TargetName = Field(
+        "cpu", description="What the code is compiled for: an id, or a name that people know it by, as h100."
+    )
     mode: Mode = Field(Mode.AUTO, description="auto: training when anything requires grad, else inference.")
     native: bool = Field(True, strict=True, description="Compile with the C++ compiler, run, time and compare.")
     until: StageName | None = Field(None, description="The last stage to show; null for all of them.")

@@ -53,12 +53,14 @@ from compiler.stages import aot_steps
 from compiler.stages import source as source_stage
 from compiler.stages.memory import dry_run
 from compiler.summary import summarise
+from compiler.targets import BY_ID
 from compiler.text import Message, message
 from compiler.torch_compat import settings
 from compiler.torch_compat.build import told_line
 from compiler.torch_compat.compiles import Attempt, current_compile, failed_attempt, specialised_line, tracking
 from compiler.torch_compat.interpreter import failed_at, interpreted
 from compiler.torch_compat.plan import planned
+from compiler.torch_compat.virtual_gpu.fakes import fake_world
 from compiler.torch_compat.wrapper import code_digest
 
 Place = tuple[str | None, StageName]
@@ -162,6 +164,8 @@ class _Capture:
                 stack.enter_context(capturing(self._output))
                 stack.enter_context(tracking())
                 stack.enter_context(settings.no_caches())
+                if BY_ID[self._request.options.target].kind == "virtual":
+                    stack.enter_context(fake_world())
                 return self._declared(snippet) if snippet.form == "declared" else self._script(snippet)
         except SnippetError as fault:
             return self._failed(fault)
