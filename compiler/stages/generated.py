@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch.fx as fx
 
@@ -12,18 +13,21 @@ from compiler.ir.schedule import Kernel, KernelLaunch
 from compiler.stages.provenance import Provenance
 from compiler.torch_compat.kernels import Buffer, Definition, Generated, Group
 
-_DEFINED = re.compile(r"^(cpp_\w+) = async_compile", re.M)
-_LAUNCH = re.compile(r"^ +(?:kernel_)?(cpp_\w+)\(", re.M)
+_CPP = re.compile(r"^(cpp_\w+) = async_compile", re.M)
+_TRITON = re.compile(r"^(\w+) = async_compile\.triton\(", re.M)
+_CPP_LAUNCH = re.compile(r"^ +(?:kernel_)?(cpp_\w+)\(", re.M)
+_TRITON_LAUNCH = re.compile(r"^ +(\w+)\.run\(", re.M)
+_DEFINED: dict[Literal["cpp", "triton"], re.Pattern[str]] = {"cpp": _CPP, "triton": _TRITON}
 _EXTERN = re.compile(r"(extern_kernels\.\w+|torch\.ops\.[\w.]+?(?=\())")
-_END = re.compile(r"^'''\)")
+_END = re.compile(r"^'''[,)]")
 # The lines of a kernel that compute something; the others are braces, loops and declarations.
-_STATEMENT = re.compile(r"^(auto tmp\d+|tmp\d+ = |.*\bstore\(|(in_)?out_ptr\d+\[|tmp_acc\d+.* = |atomic_add)")
+_STATEMENT = re.compile(r"^(auto tmp\d+|tmp\d+ = |.*\bstore\(|(in_)?out_ptr\d+\[|tmp_acc\d+.* = |_tmp\d+ = |(tl\.)?atomic_)")
 _ABOUT = re.compile(r"^\s+(\w+) = |\bout=(\w+)|\bassert_size_stride\((\w+),")
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What the summary counts in a generated file; the patterns are its definitions."""
+    """What the summary counts in a generated file; the patterns are its definitions. `kernels` are C++ or Triton's."""
 
     kernels: list[str]
     launches: int
@@ -31,7 +35,9 @@ class Counts:
 
 
 def count(text: str) -> Counts:
-    return Counts(_DEFINED.findall(text), len(_LAUNCH.findall(text)), len(_EXTERN.findall(text)))
+    kernels = [*_CPP.findall(text), *_TRITON.findall(text)]
+    launches = [*_CPP_LAUNCH.findall(text), *_TRITON_LAUNCH.findall(text)]
+    return Counts(kernels, len(launches), len(_EXTERN.findall(text)))
 
 
 @dataclass
@@ -80,11 +86,11 @@ class _Reader:
 
     def read_kernels(self) -> None:
         for number, text in enumerate(self.lines, 1):
-            found = _DEFINED.match(text)
-            if found:
-                self._kernel(found[1], number)
+            for kind, defined in _DEFINED.items():
+                if found := defined.match(text):
+                    self._kernel(found[1], kind, number)
 
-    def _kernel(self, name: str, header: int) -> None:
+    def _kernel(self, name: str, kind: Literal["cpp", "triton"], header: int) -> None:
         definitions = self.definitions.get(name, [])
         first = header + 1
         end = next((i for i in range(first, len(self.lines) + 1) if _END.match(self.lines[i - 1])), first)
@@ -104,7 +110,7 @@ class _Reader:
             self._made(
                 Kernel(
                     name=name,
-                    kind="cpp",
+                    kind=kind,
                     first_line=first,
                     last_line=end - 1,
                     group=" ".join(group.name for group in groups),
@@ -135,7 +141,7 @@ class _Reader:
                 context, following = following[1], next(contexts)
             if number in self.in_kernel or not text.startswith(" "):
                 continue
-            launch = _LAUNCH.match(text)
+            launch = _CPP_LAUNCH.match(text) or _TRITON_LAUNCH.match(text)
             if launch:
                 self._launched(number, launch[1], len(launches.setdefault(launch[1], [])))
                 launches[launch[1]].append(KernelLaunch(line=number, text=text.strip()))

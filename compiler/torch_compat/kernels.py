@@ -1,7 +1,7 @@
-"""From each line of a generated C++ kernel to the FX node that it computes.
+"""From each line of a generated kernel, in C++ or for Triton, to the FX node that it computes.
 
 The node that is being lowered is remembered by the IR that it becomes; each operation of a loop body takes it over; while a
-loop body is turned into C++, every line written ends in a mark, `/*@7@*/`. Marks are taken out where a kernel is
+loop body is turned into code, every line written ends in a mark, `/*@7@*/`. Marks are taken out where a kernel is
 defined, before its text is compared with others or hashed: the generated code is the same with and without.
 """
 
@@ -16,12 +16,13 @@ from typing import Any
 
 import torch._inductor.codegen.common as common
 import torch._inductor.codegen.cpp as cpp
+import torch._inductor.codegen.triton as triton
 import torch._inductor.ir as ir
 import torch._inductor.loop_body as loop_body
 import torch._inductor.utils as utils
 import torch.fx as fx
 from torch._inductor.graph import GraphLowering
-from torch._inductor.scheduler import Scheduler
+from torch._inductor.scheduler import BaseSchedulerNode, Scheduler
 from torch._inductor.virtualized import V
 
 from compiler.torch_compat.hooks import replaced
@@ -252,6 +253,7 @@ def _line_marks(state: _State) -> list[Any]:
         replaced(utils.IndentedBuffer, "writeline", writeline),
         replaced(common.CSE, "augment_key", augment_key),
         replaced(cpp.CppScheduling, "define_kernel", define_kernel),
+        replaced(triton.TritonScheduling, "define_kernel", define_kernel),
     ]
 
 
@@ -268,7 +270,8 @@ def _marked(line: Any, number: int) -> Any:
 def _definition(state: _State, name: str, marked: str, nodes: Any) -> Definition:
     lines = marked.lstrip("\n").split("\n")
     found = {number: [state.nodes[int(mark)] for mark in _MARK.findall(line)] for number, line in enumerate(lines)}
-    members = [member for node in nodes for member in (node.get_nodes() if hasattr(node, "get_nodes") else [node])]
+    # Triton's schedule of a kernel says between the nodes where a reduction begins and ends.
+    members = [member for node in nodes if isinstance(node, BaseSchedulerNode) for member in node.get_nodes()]
     fused = V.graph.scheduler.name_to_fused_node
     body = subgraph_name(V.graph)
     groups = [Group(body, fused[member.get_name()].get_name()) for member in members if member.get_name() in fused]
