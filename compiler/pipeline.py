@@ -51,7 +51,7 @@ from compiler.snippet import (
 )
 from compiler.stages import aot_steps
 from compiler.stages import source as source_stage
-from compiler.stages.memory import dry_run
+from compiler.stages.memory import dry_run, estimate
 from compiler.summary import summarise
 from compiler.targets import BY_ID
 from compiler.text import Message, message
@@ -60,7 +60,7 @@ from compiler.torch_compat.build import told_line
 from compiler.torch_compat.compiles import Attempt, current_compile, failed_attempt, specialised_line, tracking
 from compiler.torch_compat.interpreter import failed_at, interpreted
 from compiler.torch_compat.plan import planned
-from compiler.torch_compat.virtual_gpu.fakes import fake_world
+from compiler.torch_compat.virtual_gpu.fakes import fake_world, needs_values
 from compiler.torch_compat.wrapper import code_digest
 
 Place = tuple[str | None, StageName]
@@ -150,6 +150,9 @@ class _Capture:
         self._progress = progress
         self._path = path
         self._root = root
+        target = BY_ID[request.options.target]
+        # Of a virtual target: nothing runs on it, and the snippet's tensors have no values.
+        self._device = target.device if target.kind == "virtual" else None
         unread = Snippet(request.source, "script", path.resolve(), {}, {}, root=root)
         self._session = Session(progress, request.options, unread.sources(), current_compile)
         self._output = Output(self._session.emit)
@@ -164,11 +167,12 @@ class _Capture:
                 stack.enter_context(capturing(self._output))
                 stack.enter_context(tracking())
                 stack.enter_context(settings.no_caches())
-                if BY_ID[self._request.options.target].kind == "virtual":
+                if self._device is not None:
                     stack.enter_context(fake_world())
                 return self._declared(snippet) if snippet.form == "declared" else self._script(snippet)
         except SnippetError as fault:
-            return self._failed(fault)
+            limit = self._limit(fault.__cause__)
+            return self._failed(SnippetError(limit, fault.line, fault.detail) if limit is not None else fault)
 
     def found(self) -> Captured:
         session = self._session
@@ -210,7 +214,8 @@ class _Capture:
             return Finished()
         work = _ScriptWork(session, snippet)
         error = self._watched(work.run)
-        if error is not None and not self._of_the_model(error):
+        of_ours = self._device is not None and needs_values(error) is not None and session.first_call is not None
+        if error is not None and not of_ours and not self._of_the_model(error):
             raise snippet_fault(error, session.sources) from error
         if session.first_call is None:
             if error is None:
@@ -252,14 +257,17 @@ class _Capture:
         last = self._request.options.until
         if last is not None and stages.ORDER.index(last) < stages.ORDER.index(StageName.MEMORY):
             return
-        dry_run(self._session, loaded, mode)
+        if self._device is not None:
+            estimate(self._session, self._device)
+        else:
+            dry_run(self._session, loaded, mode)
 
     def _ended(self, error: BaseException | None) -> Finished:
         session = self._session
         outcome = Finished()
         if error is not None:
             session.tally.error = type(error).__name__
-            cause = _cause(error)
+            cause = self._limit(error) or _cause(error)
             place, stage = self._progress.guilty(failed_attempt())
             main = session.sources.main
             line = user_line(error, session.sources) or _stack_line(error, session) or told_line(str(error), main)
@@ -284,6 +292,11 @@ class _Capture:
         self._skip_untouched(error is not None)
         session.emit(summarise(session.tally))
         return outcome
+
+    def _limit(self, error: BaseException | None) -> Message | None:
+        """What a virtual target cannot do, where that is why it was raised: there are no values on it."""
+        operator = needs_values(error) if self._device is not None else None
+        return None if operator is None else message("virtual.needs_values", operator=operator)
 
     def _skip_untouched(self, failed: bool) -> None:
         """A compile with another backend, or one that raised, does not come to every stage: each still ends."""

@@ -299,5 +299,10 @@ def canonical(name: object) -> object:
     return _IDS.get(name.strip().lower(), name) if isinstance(name, str) else name
 
 
+def names() -> list[str]:
+    """What a person may type for each target, in the order in which they are shown."""
+    return [target.aliases[0] if target.aliases else target.id for target in TARGETS]
+
+
 # The type of a field that takes a target by any of its names and holds its id.
 TargetName = Annotated[TargetId, BeforeValidator(canonical)]

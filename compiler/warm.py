@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+from contextlib import nullcontext
 from importlib.metadata import PackageNotFoundError, version
 
 import torch
@@ -14,17 +15,21 @@ import torch
 # A child must not spend its first second on imports, so all that a run may need is imported here.
 import compiler.pipeline
 from compiler.events import Engine
+from compiler.targets import BY_ID, TargetId
 from compiler.torch_compat import warming
+from compiler.torch_compat.virtual_gpu.fakes import fake_world
 
 
-def warm_up() -> None:
+def warm_up(target: TargetId = "cpu") -> None:
     """Probe the CPU (this runs the C++ compiler where its result is not cached), build the pattern tables, and compile three
-    trivial models through the whole of Inductor, interpreted. Leaves one thread, and torch's counters empty."""
+    trivial models through the whole of Inductor, interpreted. Leaves one thread, and torch's counters empty. `target` is the one
+    that this process was prepared for (`compiler.child.prepare`)."""
     torch.set_num_threads(1)
     with warming.quiet():
         warming.probe_cpu()
-        warming.build_pattern_tables()
-        warming.compile_trivial_models()
+        warming.build_pattern_tables(BY_ID[target].torch_device)
+        with fake_world() if BY_ID[target].kind == "virtual" else nullcontext():
+            warming.compile_trivial_models()
     warming.forget()
 
 

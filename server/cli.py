@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compiler.events import Mode, Options, StageName
+from compiler.targets import BY_ID, TargetId, canonical, names
 from compiler.text import message, render
 from server.settings import Settings, load
 from server.terminal import visible
@@ -51,6 +52,14 @@ def _settings(**overrides: str | int | None) -> Settings:
 def _stop(sentence: str, code: int = WRONG_USAGE) -> typer.Exit:
     Console(stderr=True).print(Text(visible(sentence)), style="bold red")
     return typer.Exit(code)
+
+
+def _target(name: str) -> TargetId:
+    """Any name of a target. Raises typer.BadParameter."""
+    found = BY_ID.get(str(canonical(name)))
+    if found is None:
+        raise typer.BadParameter(f"{name!r} is not one of: {', '.join(names())}.", param_hint="--target")
+    return found.id
 
 
 @app.command()
@@ -124,18 +133,20 @@ def worker(
 @app.command()
 def runner(
     folder: Annotated[Path, typer.Argument(help="Folder for the socket: this user's, and closed to others.")],
-    target: Annotated[str, typer.Option(help="What the code is compiled for: cpu.")] = "cpu",
+    target: Annotated[str, typer.Option(help=f"What the code is compiled for: {', '.join(names())}.")] = "cpu",
 ) -> None:
     """Keep the process that runs are forked from, and nothing else, for workers elsewhere (AOTSCOPE_RUNNER)."""
     from server.sandbox.runner import replace_with_runner
 
-    replace_with_runner(folder, target, _settings())
+    replace_with_runner(folder, _target(target), _settings())
 
 
 @app.command()
 def run(
     file: Annotated[Path, typer.Argument(help="The snippet. It runs in its own folder.", show_default=False)],
-    target: Annotated[str, typer.Option(help="What the code is compiled for: cpu.")] = "cpu",
+    target: Annotated[
+        str, typer.Option(help=f"What the code is compiled for: {', '.join(names())}.", show_default=True)
+    ] = "cpu",
     mode: Annotated[Mode, typer.Option(help="auto: training when anything requires grad, else inference.")] = Mode.AUTO,
     native: Annotated[bool, typer.Option(help="Compile with the C++ compiler, run, time and compare.")] = True,
     until: Annotated[StageName | None, typer.Option(help="The last stage to show.", show_default=False)] = None,
@@ -147,9 +158,7 @@ def run(
     """Explore a file. Exit code: 0; 1 when it could not be run; 2 for wrong usage; 130 when cancelled."""
     from server import local
 
-    if target != "cpu":
-        raise typer.BadParameter(f"{target!r} is not one of: cpu.", param_hint="--target")
-    options = Options(target="cpu", mode=mode, native=native, until=until)
+    options = Options(target=_target(target), mode=mode, native=native, until=until)
     try:
         raise typer.Exit(local.run_file(file, options, _settings(), json=json, html=html))
     except local.UnusableError as fault:

@@ -15,7 +15,8 @@ from rich.console import Console
 
 from compiler.errors import AotscopeError
 from compiler.events import ArtifactRef, Event, Finished, Options, RunRequest, dump_event
-from compiler.text import message
+from compiler.targets import BY_ID
+from compiler.text import message, render
 from server.document import document
 from server.examples import parse
 from server.pages import NotBuiltError, require_front_end
@@ -26,6 +27,7 @@ from server.sandbox.launcher import Launcher
 from server.sandbox.supervisor import Script, Supervisor, Terminal
 from server.settings import Settings
 from server.store.runs import new_id
+from server.targets import refused
 
 EXIT_CODES = {"finished": 0, "failed": 1, "timed_out": 1, "lost": 1, "cancelled": 130}
 _LONGEST_SOURCE = 200_000
@@ -67,7 +69,10 @@ def run_file(file: Path, options: Options, settings: Settings, *, json: str | No
         except NotBuiltError as fault:
             raise UnusableError(fault.cause) from None
     progress = Progress(console, printed=sys.stderr if json == "-" else sys.stdout)
-    launcher = Launcher(settings.child, warm=False, own=True)
+    if (reason := refused().get(options.target)) is not None:
+        cause = message("server.target_not_served", target=BY_ID[options.target].name, why=render(reason))
+        raise UnusableError(cause)
+    launcher = Launcher(settings.child, warm=False, own=True, target=options.target)
     try:
         progress.note(message("server.not_isolated"))
         recording, terminal = _explore(request, settings, progress, launcher, Script(str(path), str(path.parent)))

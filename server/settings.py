@@ -53,6 +53,9 @@ SETTINGS = (
     ),
     Setting("proxies", 0, "Reverse proxies before the server that add to X-Forwarded-For; tells clients apart."),
     Setting("concurrency", 1, "Runs that one worker executes at the same time."),
+    Setting(
+        "idle_seconds", 900.0, "Time without a run after which the warmed process of a target other than the CPU ends."
+    ),
     Setting("queue", 64, "Runs that may wait; more are refused with 429."),
     Setting("queue_poll_seconds", 0.05, "How often a worker looks for a waiting run."),
     Setting("body_bytes", 2 * MIB, "Largest body of a request."),
@@ -106,6 +109,7 @@ class Settings:
     runs_per_minute: int
     proxies: int
     concurrency: int
+    idle_seconds: float
     queue: int
     queue_poll_seconds: float
     body_bytes: int

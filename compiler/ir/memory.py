@@ -82,10 +82,12 @@ class SavedForBackward(Frozen):
 
 
 class MemoryPayload(Frozen):
-    """The stage's figures side by side; the timelines are artifacts of their own."""
+    """The stage's figures side by side; the timelines are artifacts of their own. `limit_bytes` is the memory of the device that
+    the code was compiled for, parameters and inputs having their part of it too; null for the CPU."""
 
     format: Literal["memory/1"] = "memory/1"
     peaks: dict[str, int]
     saved: SavedForBackward
     definition: Message
+    limit_bytes: int | None = None
     notes: list[Message] = []

@@ -21,7 +21,9 @@ _DEFINED: dict[Literal["cpp", "triton"], re.Pattern[str]] = {"cpp": _CPP, "trito
 _EXTERN = re.compile(r"(extern_kernels\.\w+|torch\.ops\.[\w.]+?(?=\())")
 _END = re.compile(r"^'''[,)]")
 # The lines of a kernel that compute something; the others are braces, loops and declarations.
-_STATEMENT = re.compile(r"^(auto tmp\d+|tmp\d+ = |.*\bstore\(|(in_)?out_ptr\d+\[|tmp_acc\d+.* = |_tmp\d+ = |(tl\.)?atomic_)")
+_STATEMENT = re.compile(
+    r"^(auto tmp\d+|tmp\d+ = |.*\bstore\(|(in_)?out_ptr\d+\[|tmp_acc\d+.* = |_tmp\d+ = |(tl\.)?atomic_)"
+)
 _ABOUT = re.compile(r"^\s+(\w+) = |\bout=(\w+)|\bassert_size_stride\((\w+),")
 
 

@@ -31,6 +31,7 @@ from compiler.step import (
     script_subject,
     subject_of,
 )
+from compiler.targets import Device
 from compiler.text import Message, message
 from compiler.timeline import GeneratedCode, Origin, Origins, build, locate
 from compiler.torch_compat.compiles import current_compile
@@ -75,6 +76,30 @@ def dry_run(session: Session, loaded: Loaded | None, mode: Mode) -> None:
         return
     with session.watching(STAGE):
         _tell_dry(session, subject, found)
+
+
+def estimate(session: Session, device: Device) -> None:
+    """For code that cannot run here: Inductor's plan of the step, and the device's memory to hold it against. Emits the stage's
+    events."""
+    session.emit(StageStarted(), stage=STAGE)
+    if not session.modules:
+        session.emit(StageSkipped(reason=message("memory.nothing_compiled")), stage=STAGE)
+        return
+    with session.watching(STAGE):
+        peak = _tell_plan(session, session_origins(session))
+        partition = _partition_bytes(session, frozenset(range(len(session.modules))))
+        payload = MemoryPayload(
+            peaks={} if peak is None else {"plan": peak},
+            saved=SavedForBackward(
+                partition_bytes=partition and partition[0], partition_activation_bytes=partition and partition[1]
+            ),
+            definition=message("memory.definition"),
+            limit_bytes=int(device.memory_bytes.value),
+            notes=[message("virtual.memory_estimate", device=device.name)],
+        )
+        session.artifact(payload, kind="memory", name="memory", stage=STAGE)
+        facts: dict[str, int | float | str | bool | None] = {} if peak is None else {"peak_plan": peak}
+        session.emit(StageFinished(facts=facts), stage=STAGE)
 
 
 def _dry_in_fork(session: Session, subject: Subject) -> _Dry:

@@ -46,6 +46,9 @@ _SILENT = (
 )
 
 
+_DEFAULT_DEVICE = "torch/utils/_device.py"
+
+
 class _BreakWatch:
     def __init__(self, said: Said, sources: Sources) -> None:
         self._said = said
@@ -65,7 +68,9 @@ class _BreakWatch:
         gb_type = str(fields.get("gb_type") or getattr(error, "gb_type", None) or type(error).__name__)
         cause = str(first.get("gb_type", ""))
         cause = cause if cause != gb_type else ""
-        whole = _from_user(stack_frames(stack or (), self._sources))
+        frames = _from_user(stack_frames(stack or (), self._sources))
+        # With a default device every call passes through there.
+        whole = [frame for frame in frames if frame.file != _DEFAULT_DEVICE]
         frames = [frame for frame in whole if frame.user]
         line = snippet_line(frames, self._sources)
         where = f"{frames[-1].file}:{frames[-1].line}" if frames else self._place(code)

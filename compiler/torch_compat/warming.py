@@ -43,9 +43,9 @@ def vector_instructions() -> str:
     return str(isa).lower().replace(" ", "_") if isa else ""
 
 
-def build_pattern_tables() -> None:
+def build_pattern_tables(device: str) -> None:
     pre_grad.lazy_init()
-    joint_graph.lazy_init(torch.device("cpu"))
+    joint_graph.lazy_init(torch.device(device))
     # No argument: the table is cached by it, and torch later asks without.
     post_grad.lazy_init()
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Depends, Query, Request, Response
 
 from compiler.events import RunRequest
-from compiler.text import Frozen, message
+from compiler.targets import BY_ID, TargetId
+from compiler.text import Frozen, message, render
 from server.access import client_of
 from server.context import Context, Shared
 from server.document import document, stored
@@ -16,6 +17,7 @@ from server.errors import ApiError, ErrorBody
 from server.pages import NotBuiltError, require_front_end
 from server.report import report
 from server.store.runs import Run, request_key
+from server.targets import refused, served_by
 from server.versions import versions
 
 router = APIRouter(tags=["runs"])
@@ -99,6 +101,15 @@ def in_pace(request: Request, shared: Shared) -> None:
         raise ApiError(429, cause, {"retry-after": str(after)})
 
 
+def _require_served(shared: Context, target: TargetId) -> None:
+    """Said at once, where it is known: workers live, and none of them serves the target. Raises ApiError 422."""
+    workers = [worker for worker in shared.executors.living() if "targets" in worker]
+    if workers and target not in served_by(workers):
+        reason = refused().get(target)
+        why = "" if reason is None else render(reason)
+        raise ApiError(422, message("server.target_not_served", target=BY_ID[target].name, why=why))
+
+
 @router.post(
     "/api/v1/runs",
     dependencies=[Depends(in_pace)],
@@ -124,6 +135,7 @@ def submit(
     """Queue a snippet. Its events can be read at once."""
     if request.question is not None:
         raise ApiError(422, message("server.question_here"))
+    _require_served(shared, request.options.target)
     return enqueue(request, shared, response, reuse)
 
 

@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from compiler.errors import AotscopeError
 from compiler.events import Engine
 from server.sandbox.isolation import IsolationError, Mode, needed
 from server.sandbox.isolation.probe import choose, probe
@@ -44,11 +45,13 @@ def _warm(configuration: Configuration) -> Ready:
     began = time.monotonic()
     engine: Engine | None = None
     if not configuration.spawn:
-        importlib.import_module(configuration.child)
+        child = importlib.import_module(configuration.child)
+        # Before anything of torch's compiler is imported: a virtual target changes what is found there.
+        child.prepare(configuration.target)
         package = configuration.child.rpartition(".")[0]
         warm = importlib.import_module(f"{package}.warm")
         if configuration.warm:
-            warm.warm_up()
+            warm.warm_up(configuration.target)
         engine = warm.engine()
         # What is here now is never garbage: keeps the collector from writing to (and so copying) shared pages.
         gc.collect()
@@ -244,7 +247,8 @@ def main() -> None:
             holder, users = lease()
     except Exception as fault:
         if owner is not None:
-            failed = Ready(seconds=0, error=f"{type(fault).__name__}: {fault}")
+            cause, detail = (fault.cause, fault.detail) if isinstance(fault, AotscopeError) else (None, "")
+            failed = Ready(seconds=0, error=f"{type(fault).__name__}: {detail or fault}", cause=cause)
             owner.sendall(failed.model_dump_json().encode() + b"\n")
         raise
     listener = None

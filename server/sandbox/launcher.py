@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass
 
 from compiler.events import Engine, RunRequest
+from compiler.targets import TargetId
 from compiler.text import Message, message
 from server.sandbox import peers
 from server.sandbox.isolation import IsolationError, Mode
@@ -74,15 +75,18 @@ class Launcher:
         outer: str = Outer.NONE,
         runner: str = "",
         strangers: bool = False,
+        target: TargetId = "cpu",
     ) -> None:
-        """`own`: the snippet is the user's own, and sees the user's whole environment. `isolation`, `outer`: as in the settings.
-        `runner`: the socket of a fork server that somebody else keeps, and that has been told all else itself.
+        """`target`: what all children compile for. `own`: the snippet is the user's own, and sees the user's whole environment.
+        `isolation`, `outer`: as in the settings. `runner`: the socket of a fork server that somebody else keeps, and that has been
+        told all else itself.
         `strangers`: anybody's snippets may come, so that without isolation there are no children."""
         self._runner = runner
         self._outer = outer
         self._aborted = False
         self._users: socket.socket | None = None
         self._strangers = strangers
+        self._target = target
         self._isolation = isolation
         self._child = child
         self._warm = warm
@@ -146,7 +150,7 @@ class Launcher:
         ready = self._first_message(ours)
         if ready.error:
             self._stop()
-            raise ForkServerError(message("server.fork_server_failed", error=ready.error))
+            raise ForkServerError(ready.cause or message("server.fork_server_failed", error=ready.error))
         if self._strangers and (ready.isolation is None or ready.isolation.mode is Mode.NONE):
             self._stop()
             raise ForkServerError(message("server.strangers_refused"))
@@ -179,6 +183,7 @@ class Launcher:
         ours, theirs = socket.socketpair()
         configuration = Configuration(
             child=self._child,
+            target=self._target,
             warm=self._warm,
             spawn=sys.platform == "darwin",
             scratch=self._scratch,

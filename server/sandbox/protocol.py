@@ -7,7 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from compiler.events import Captured, Engine
-from compiler.text import Frozen
+from compiler.targets import TargetId
+from compiler.text import Frozen, Message
 from server.sandbox.isolation import Mode
 from server.sandbox.outer import Outer
 
@@ -37,10 +38,11 @@ class PhaseRequest(Frozen):
 
 
 class Configuration(Frozen):
-    """How a fork server starts. `spawn` leaves torch to a fresh interpreter for each phase, where a fork is not safe.
-    `outer` is what it was put into, `outer_reason` why into nothing."""
+    """How a fork server starts. `target` is the one that all its children compile for. `spawn` leaves torch to a fresh
+    interpreter for each phase, where a fork is not safe. `outer` is what it was put into, `outer_reason` why into nothing."""
 
     child: str
+    target: TargetId = "cpu"
     warm: bool
     spawn: bool = False
     scratch: str
@@ -64,13 +66,15 @@ class Isolation(Frozen):
 
 
 class Ready(Frozen):
-    """The fork server's first message. `threads` must be 1, else no fork of it is safe."""
+    """The fork server's first message. `threads` must be 1, else no fork of it is safe. `cause` says in a sentence why there are
+    no children, where it has one; `error` is the exception's own text."""
 
     engine: Engine | None = None
     isolation: Isolation | None = None
     threads: int = 1
     seconds: float = Field(ge=0, description="Spent on imports and warm-up.")
     error: str = ""
+    cause: Message | None = None
 
 
 class Verdict(Frozen):

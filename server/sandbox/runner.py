@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import NoReturn
 
+from compiler.targets import TargetId
 from server.sandbox.isolation import Mode
 from server.sandbox.launcher import forkserver_command
 from server.sandbox.limits import parent_environment, places
@@ -22,12 +23,13 @@ def socket_path(folder: str, target: str = "cpu") -> str:
     return str(Path(folder) / f"{target}.sock")
 
 
-def replace_with_runner(folder: Path, target: str, settings: Settings) -> NoReturn:
+def replace_with_runner(folder: Path, target: TargetId, settings: Settings) -> NoReturn:
     """Become the fork server: nothing of this program, of its settings or of its environment stays. What the container keeps
     out is looked at by the fork server, which says it."""
     scratch = os.path.realpath(tempfile.mkdtemp(prefix="aotscope-children-"))
     configuration = Configuration(
         child=settings.child,
+        target=target,
         warm=True,
         spawn=sys.platform == "darwin",
         scratch=scratch,

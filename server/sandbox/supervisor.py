@@ -36,6 +36,7 @@ from compiler.events import (
     StageStarted,
     TimedOut,
 )
+from compiler.targets import BY_ID
 from compiler.text import Message, message
 from server.sandbox.exits import exit_cause
 from server.sandbox.frames import FrameLimits, FrameReader
@@ -81,8 +82,10 @@ class _Ending:
 
 
 def wants_native(request: RunRequest) -> bool:
-    """Whether the native phase has anything to add to what was asked for."""
+    """Whether the native phase has anything to add to what was asked for. Nothing runs on a virtual target."""
     until = request.options.until
+    if BY_ID[request.options.target].kind == "virtual":
+        return False
     return request.options.native and (until is None or _ORDER.index(until) >= _ORDER.index(StageName.MEMORY))
 
 
@@ -173,6 +176,10 @@ class Supervisor:
 
     def _after_capture(self, captured: Finished) -> Terminal:
         """The native phase, if it is wanted. It never spoils what was captured."""
+        target = BY_ID[self._request.options.target]
+        if target.kind == "virtual":
+            self._skip(message("virtual.not_run", name=target.name))
+            return captured
         if not self._request.options.native:
             self._skip(message("server.native_off"))
             return captured

@@ -9,16 +9,19 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from compiler.events import ArtifactRef, Engine, Event, Lost
+from compiler.events import ArtifactRef, Engine, Event, Failed, Lost
+from compiler.targets import BY_ID, TargetId
 from compiler.text import message, render
 from server.engine import WorkerLoop, migrate
 from server.sandbox.launcher import ForkServerError, Launcher
+from server.sandbox.launchers import Launchers
 from server.sandbox.runner import socket_path
 from server.sandbox.supervisor import Supervisor
 from server.settings import Settings
 from server.store.artifacts import Artifacts
 from server.store.executors import Executors
 from server.store.runs import RUNNING, FencedError, Runs
+from server.targets import refused, served
 
 _CANCEL_LOOK_SECONDS = 0.15
 _STOP_SECONDS = 5
@@ -48,21 +51,15 @@ class StoreRecorder:
 
 
 class Agent:
-    """One worker: a queue's loop, a fork server, and the runs in progress."""
+    """One worker: a queue's loop, its fork servers, and the runs in progress."""
 
     def __init__(self, settings: Settings) -> None:
         migrate(settings.url)
         self._settings = settings
         self._runs = Runs(settings.url)
         self._artifacts = Artifacts(settings.folder / "artifacts")
-        self._launcher = Launcher(
-            settings.child,
-            warm=True,
-            isolation=settings.isolation,
-            outer=settings.outer,
-            runner=settings.runner and socket_path(settings.runner),
-            strangers=not settings.token,
-        )
+        self._launchers = Launchers(self._made, settings.idle_seconds)
+        self._launcher = self._launchers.of("cpu")
         self._executors = Executors(self._runs.engine, settings.dead_seconds)
         self._stopping = threading.Event()
         self._engine: Engine | None = None
@@ -78,6 +75,23 @@ class Agent:
             execute=self._execute,
         )
 
+    def _made(self, target: TargetId) -> Launcher:
+        settings = self._settings
+        return Launcher(
+            settings.child,
+            warm=True,
+            isolation=settings.isolation,
+            outer=settings.outer,
+            runner=settings.runner and socket_path(settings.runner, target),
+            strangers=not settings.token,
+            target=target,
+        )
+
+    def _served(self) -> list[TargetId]:
+        """With runners, each target needs one of its own; the CPU's may come later."""
+        folder = self._settings.runner
+        return [one for one in served() if not folder or one == "cpu" or os.path.exists(socket_path(folder, one))]
+
     def run(self) -> None:
         """Work until `stop`."""
         threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
@@ -85,10 +99,10 @@ class Agent:
         self._executors.beat(self._loop.id, self._status())
         self._loop.start()
         self._loop.tend(self._stopping, self._settings.heartbeat_seconds, self._status)
-        self._launcher.abort()
+        self._launchers.abort()
         # Runs in progress say that they end; those that have not begun go back to the queue without a word.
         self._loop.stop(_STOP_SECONDS if self._busy else 0)
-        self._launcher.close()
+        self._launchers.close()
         self._runs.close()
 
     def stop(self) -> None:
@@ -103,6 +117,7 @@ class Agent:
                 print(f"aotscope worker: {self._broken}", flush=True)
 
     def _status(self) -> dict[str, Any]:
+        self._launchers.end_idle()
         if self._broken:
             state = "broken"
         elif self._engine is None:
@@ -113,6 +128,8 @@ class Agent:
             "state": state,
             "error": self._broken,
             "pid": os.getpid(),
+            "targets": self._served(),
+            "warmed": self._launchers.started(),
             "running": self._busy,
             "concurrency": self._settings.concurrency,
             "isolation": None if self._launcher.isolation is None else self._launcher.isolation.model_dump(mode="json"),
@@ -138,13 +155,21 @@ class Agent:
             return
         row = self._runs.get(run)
         assert row is not None
+        target = row.request.options.target
+        if target not in self._served():
+            reason = refused().get(target)
+            why = "" if reason is None else render(reason)
+            cause = message("server.target_not_served", target=BY_ID[target].name, why=why)
+            self._runs.end(run, Failed(cause=cause), (RUNNING,), executor)
+            return
         with self._busy_lock:
             self._busy += 1
+        launcher = self._launchers.begin(target)
         try:
             Supervisor(
                 run,
                 row.request,
-                self._launcher,
+                launcher,
                 StoreRecorder(self._runs, self._artifacts, run, executor),
                 self._settings,
                 self._cancel_asked(run),
@@ -163,6 +188,7 @@ class Agent:
             )
             raise
         finally:
+            self._launchers.end(target)
             with self._busy_lock:
                 self._busy -= 1
 

@@ -89,6 +89,8 @@ def torch_cuda(device: Device, arch: str) -> None:
     for name, value in answers.items():
         setattr(torch.cuda, name, _constant(value))
     torch.cuda.get_rng_state = _no_generator
+    # Recurrent layers would lay out their weights for cuDNN, by their addresses.
+    torch.backends.cudnn.is_acceptable = _constant(False)
     # Generated code that would tune itself imports it.
     torch._C._cuda_getCurrentRawStream = _constant(0)
 

@@ -1,21 +1,25 @@
-"""The world in which a snippet runs for a GPU that is not there: all its tensors are fake. They have a shape, a dtype and a device, and
-no values."""
+"""The world in which a snippet runs for a GPU that is not there: all its tensors are fake. They have a shape, a dtype and a
+device, and no values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
 import torch._inductor.config as inductor_config
 import torch._subclasses.fake_tensor as fake_tensor
+from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
     FakeTensorMode,
     UnsupportedOperatorException,
 )
+from torch.utils import _pytree as pytree
 
+from compiler.torch_compat.hooks import replaced
 from compiler.torch_compat.virtual_gpu.inductor import settings
 
 
@@ -26,10 +30,13 @@ def touch_no_device() -> None:
 
 @contextmanager
 def fake_world() -> Iterator[None]:
-    """Until it ends, tensors are made on the GPU unless the snippet says otherwise, and all are fake. Backwards run in this thread,
-    because the modes are a thread's own."""
+    """Until it ends, tensors are made on the GPU unless the snippet says otherwise, and all are fake. Backwards run in this
+    thread, because the modes are a thread's own."""
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
     with (
-        FakeTensorMode(allow_non_fake_inputs=True),
+        _movable(mode),
+        _recurrent_layers(),
+        mode,
         torch.device("cuda"),
         torch.autograd.set_multithreading_enabled(False),
         inductor_config.patch(settings()),
@@ -37,9 +44,48 @@ def fake_world() -> Iterator[None]:
         yield
 
 
-def needs_values(error: BaseException) -> str | None:
+@contextmanager
+def _movable(mode: FakeTensorMode) -> Iterator[None]:
+    """`module.to(...)` swaps the insides of its parameters, which must not be known elsewhere; the mode's own memo of what it has
+    made is no reason to refuse."""
+
+    def forgetting(original: Callable[..., None]) -> Callable[..., None]:
+        def swap(one: torch.Tensor, other: torch.Tensor) -> None:
+            mode.fake_tensor_converter.meta_converter.tensor_memo.clear()
+            original(one, other)
+
+        return swap
+
+    with replaced(torch.utils, "swap_tensors", forgetting):
+        yield
+
+
+@contextmanager
+def _recurrent_layers() -> Iterator[None]:
+    """Eager recurrent layers choose their kernels below the dispatcher, where a fake tensor is taken for a real one. On the CPU
+    they are operators like any other, and the results' shapes are the same."""
+
+    def moved(value: Any, device: str) -> Any:
+        return pytree.tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), value)
+
+    def on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
+        def layer(*args: Any, **kwargs: Any) -> Any:
+            with torch.backends.mkldnn.flags(enabled=False):
+                return moved(original(*moved(args, "cpu"), **moved(kwargs, "cpu")), "cuda")
+
+        # Else Dynamo would compile it, and what it calls, as if it were the snippet's.
+        set_code_exec_strategy(layer.__code__, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP))
+        return layer
+
+    with ExitStack() as stack:
+        for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
+            stack.enter_context(replaced(torch._VF, name, on_cpu))
+        yield
+
+
+def needs_values(error: BaseException | None) -> str | None:
     """The operator that could not go on without values, when that is why it was raised; else None."""
-    seen: BaseException | None = error
+    seen = error
     while seen is not None:
         if isinstance(seen, (DataDependentOutputException, DynamicOutputShapeException, UnsupportedOperatorException)):
             return str(seen.func)

@@ -50,8 +50,9 @@ def _folder() -> Path:
     folder = Path(base) / "aotscope"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as fault:
-        raise ShimError(message("virtual.shim_folder", folder=str(folder)), detail=str(fault)) from None
+    except OSError:
+        # A home that cannot be written to, as inside an outer layer: then it is built once for each process.
+        return Path(tempfile.mkdtemp(prefix="aotscope-virtual-gpu-"))
     _trusted(folder)
     return folder
 

@@ -26,6 +26,10 @@ from compiler.events import (
 from compiler.ir.code import CodePayload
 
 
+def prepare(target: str) -> None:
+    """Nothing to prepare."""
+
+
 def run_child(
     request_json: str, pipe_fd: int, phase: str, path: str | None, root: str | None, captured: Captured | None
 ) -> None:

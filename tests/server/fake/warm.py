@@ -4,7 +4,7 @@ import time
 from compiler.events import Engine
 
 
-def warm_up() -> None:
+def warm_up(target: str) -> None:
     if os.environ.get("LANG") == "warm-slowly":
         time.sleep(60)
 
