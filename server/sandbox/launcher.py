@@ -78,8 +78,8 @@ class Launcher:
         target: TargetId = "cpu",
     ) -> None:
         """`target`: what all children compile for. `own`: the snippet is the user's own, and sees the user's whole environment.
-        `isolation`, `outer`: as in the settings. `runner`: the socket of a fork server that somebody else keeps, and that has been
-        told all else itself.
+        `isolation`, `outer`: as in the settings. `runner`: the socket of a fork server that somebody else keeps, and that has
+        been told all else itself.
         `strangers`: anybody's snippets may come, so that without isolation there are no children."""
         self._runner = runner
         self._outer = outer
