@@ -150,7 +150,7 @@ class _Capture:
         self._progress = progress
         self._path = path
         self._root = root
-        target = BY_ID[request.options.target]
+        self._target = target = BY_ID[request.options.target]
         # Of a virtual target: nothing runs on it, and the snippet's tensors have no values.
         self._device = target.device if target.kind == "virtual" else None
         unread = Snippet(request.source, "script", path.resolve(), {}, {}, root=root)
@@ -265,6 +265,10 @@ class _Capture:
     def _ended(self, error: BaseException | None) -> Finished:
         session = self._session
         outcome = Finished()
+        if self._device is not None:
+            from compiler.stages import fidelity  # with it comes Triton, which need not be installed for the CPU
+
+            fidelity.tell(session, self._target, self._device)
         if error is not None:
             session.tally.error = type(error).__name__
             cause = self._limit(error) or _cause(error)

@@ -6,6 +6,7 @@ from compiler.ir.aot import AotStepsPayload, LedgerPayload
 from compiler.ir.code import CodePayload
 from compiler.ir.dynamo import BreaksPayload, GuardsPayload, RecompilesPayload
 from compiler.ir.execution import CachePayload, ExecutionPayload
+from compiler.ir.fidelity import FidelityPayload
 from compiler.ir.graph import GraphPayload
 from compiler.ir.link import LinksPayload
 from compiler.ir.memory import MemoryPayload, MemoryTimelinePayload
@@ -25,6 +26,7 @@ Payload = (
     | RecompilesPayload
     | CachePayload
     | ExecutionPayload
+    | FidelityPayload
     | GraphPayload
     | LinksPayload
     | MemoryPayload
@@ -62,4 +64,5 @@ PAYLOADS: dict[str, type[Payload]] = {
     "memory": MemoryPayload,
     "execution": ExecutionPayload,
     "cache": CachePayload,
+    "fidelity": FidelityPayload,
 }

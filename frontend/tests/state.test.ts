@@ -163,13 +163,14 @@ describe("memory figures", () => {
   const note = { key: "memory.note", params: {} };
 
   test("adds what is told later, and unknowns erase nothing", () => {
-    const capture = { format: "memory/1" as const, peaks: { dry_run: 8, plan: 8 }, saved: { ...saved, partition_bytes: 5 }, definition, notes: [note] };
-    const native = { format: "memory/1" as const, peaks: { dry_run: 8, eager: 9 }, saved: { ...saved, eager_storages_bytes: 7 }, definition, notes: [note] };
+    const capture = { format: "memory/1" as const, peaks: { dry_run: 8, plan: 8 }, saved: { ...saved, partition_bytes: 5 }, definition, limit_bytes: null, notes: [note] };
+    const native = { format: "memory/1" as const, peaks: { dry_run: 8, eager: 9 }, saved: { ...saved, eager_storages_bytes: 7 }, definition, limit_bytes: null, notes: [note] };
     expect(mergeMemory(capture, native)).toEqual({
       format: "memory/1",
       peaks: { dry_run: 8, plan: 8, eager: 9 },
       saved: { ...saved, partition_bytes: 5, eager_storages_bytes: 7 },
       definition,
+      limit_bytes: null,
       notes: [note],
     });
   });

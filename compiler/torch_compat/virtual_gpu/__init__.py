@@ -24,9 +24,10 @@ class WrongProcessError(AotscopeError):
     """This process is another target's, or has compiled for the CPU."""
 
 
-def installed() -> TargetId | None:
-    """The target of this process; None where torch is as it was."""
-    return _installed
+def versions() -> dict[str, str]:
+    """The versions of what is not here, as torch was told them."""
+    rocm, cuda = torch.version.hip, torch.version.cuda
+    return {"rocm": str(rocm)} if rocm else {"cuda": str(cuda)}
 
 
 def install(target: TargetId) -> None:
@@ -52,4 +53,4 @@ def install(target: TargetId) -> None:
     _installed = target
 
 
-__all__ = ["WrongProcessError", "install", "installed"]
+__all__ = ["WrongProcessError", "install", "versions"]

@@ -3,7 +3,7 @@ import { language, t } from "../messages";
 import { seconds } from "../messages/format";
 import { isOver } from "../state/events";
 import { connected, run, source } from "../state/store";
-import { cancel, examples, mode, native, offline, openExample, permalink, submit, submitting } from "./control";
+import { cancel, chosenTarget, examples, mode, native, offline, openExample, permalink, service, submit, submitting, target } from "./control";
 import { Export } from "./Export";
 import { sheet, toggleSheet } from "./sheets";
 import { nextTheme, theme } from "./settings";
@@ -50,6 +50,8 @@ export function TopBar() {
   const worst = run.value.findings.length;
   const serious = run.value.findings.some((finding) => finding.severity !== "note");
   const shown = shownExample();
+  const targets = service.value?.targets.length ? service.value.targets : [{ id: "cpu", name: "CPU", kind: "cpu" }];
+  const virtual = targets.find((one) => one.id === chosenTarget.value)?.kind === "virtual";
   return (
     <header class="top">
       <a class="logo" href="/">
@@ -89,8 +91,16 @@ export function TopBar() {
           </label>
           <label class="pill">
             <small>{t("top.target")}</small>
-            <select value="cpu">
-              <option value="cpu">CPU</option>
+            <select
+              value={chosenTarget.value}
+              title={virtual ? t("top.virtual_help") : undefined}
+              onChange={(event) => (target.value = event.currentTarget.value as typeof target.value)}
+            >
+              {targets.map((one) => (
+                <option key={one.id} value={one.id} selected={one.id === chosenTarget.value}>
+                  {one.name}
+                </option>
+              ))}
             </select>
           </label>
           <label class="pill">
@@ -102,12 +112,13 @@ export function TopBar() {
             </select>
           </label>
           <button
-            class={`pill ${native.value ? "on" : ""}`}
-            aria-pressed={native.value}
-            title={t("top.native_help")}
+            class={`pill ${native.value && !virtual ? "on" : ""}`}
+            disabled={virtual}
+            aria-pressed={native.value && !virtual}
+            title={virtual ? t("top.virtual_help") : t("top.native_help")}
             onClick={() => (native.value = !native.value)}
           >
-            {native.value ? "g++ ✓" : "g++ –"}
+            {native.value && !virtual ? "g++ ✓" : "g++ –"}
           </button>
           {busy ? (
             <button class="run stop" onClick={() => void cancel()}>

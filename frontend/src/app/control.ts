@@ -1,4 +1,4 @@
-import { batch, effect, signal } from "@preact/signals";
+import { batch, computed, effect, signal } from "@preact/signals";
 import type { Message, RunRequest } from "../generated/contract";
 import { emptyRun, isOver } from "../state/events";
 import { connected, openRun, place, receive, run, source } from "../state/store";
@@ -10,6 +10,8 @@ import { embeddedRecording } from "../transport/recording";
 export const examples = signal<readonly Example[]>([]);
 export const mode = signal<RunRequest["options"]["mode"]>("auto");
 export const native = signal(true);
+/** What to compile for, once chosen: the page's own choice is the service's default. */
+export const target = signal<Target | null>(null);
 export const embed = signal(false);
 /** A page without a server: the run is in it. */
 export const offline = signal(false);
@@ -17,6 +19,9 @@ export const service = signal<Health | null>(null);
 export const trouble = signal<{ said: Message | null; detail: string } | null>(null);
 export const missing = signal(false);
 export const submitting = signal(false);
+
+type Target = RunRequest["options"]["target"];
+export const chosenTarget = computed<Target>(() => target.value ?? service.value?.default_target ?? "cpu");
 
 let stream: Stream | null = null;
 
@@ -50,6 +55,7 @@ function adopt(): void {
   batch(() => {
     source.value = request.source;
     mode.value = request.options.mode;
+    target.value = request.options.target;
     native.value = request.options.native;
   });
 }
@@ -105,7 +111,7 @@ export async function submit(): Promise<void> {
   submitting.value = true;
   trouble.value = null;
   try {
-    const options = { target: "cpu", mode: mode.value, native: native.value, until: null } as const;
+    const options = { target: chosenTarget.value, mode: mode.value, native: native.value, until: null } as const;
     const id = await startRun({ source: source.value, options });
     adopted = id; // What is being typed stays as it is.
     history.pushState(null, "", `/r/${id}${formatPlace({ ...NOWHERE, stage: place.value.stage })}`);

@@ -93,9 +93,9 @@ export interface Options {
    */
   native: boolean;
   /**
-   * What the code is compiled for.
+   * What the code is compiled for: an id, or a name that people know it by, as h100.
    */
-  target: "cpu";
+  target: "cpu" | "cuda" | "sm_75" | "sm_80" | "sm_89" | "sm_90" | "sm_100" | "gfx942";
   /**
    * The last stage to show; null for all of them.
    */
@@ -308,6 +308,7 @@ export interface Payloads {
   cache: CachePayload;
   code: CodePayload;
   execution: ExecutionPayload;
+  fidelity: FidelityPayload;
   fusion: FusionPayload;
   graph: GraphPayload;
   guards: GuardsPayload;
@@ -555,6 +556,31 @@ export interface Timing {
   low: number;
   ratio: number;
   what: Message;
+}
+/**
+ * `device` is the name that the device's driver gives; `assumed` the versions that the code was compiled for.
+ */
+export interface FidelityPayload {
+  assumed: {
+    [k: string]: string;
+  };
+  decisions: Decision[];
+  device: string;
+  format: "fidelity/1";
+  name: string;
+  ran: Message;
+  target: "cpu" | "cuda" | "sm_75" | "sm_80" | "sm_89" | "sm_90" | "sm_100" | "gfx942";
+}
+/**
+ * One kind of decision. `count` of `of` (null where there is no whole) are open; `entities` are the ids of what they are
+ * about, kernels or FX nodes; `text` is it in a sentence.
+ */
+export interface Decision {
+  count: number;
+  entities: string[];
+  kind: "autotune" | "attention" | "padding" | "library";
+  of: number | null;
+  text: Message;
 }
 /**
  * Pairs absent from `decisions` were never considered by Inductor.
@@ -876,11 +902,13 @@ export interface LinkColumns {
   target: number[];
 }
 /**
- * The stage's figures side by side; the timelines are artifacts of their own.
+ * The stage's figures side by side; the timelines are artifacts of their own. `limit_bytes` is the memory of the device that
+ * the code was compiled for, parameters and inputs having their part of it too; null for the CPU.
  */
 export interface MemoryPayload {
   definition: Message;
   format: "memory/1";
+  limit_bytes: number | null;
   notes: Message[];
   peaks: {
     [k: string]: number;

@@ -5,6 +5,7 @@ import type { MemoryTimelinePayload } from "../generated/contract";
 import { language, t, type Key } from "../messages";
 import { bytes, shortBytes } from "../messages/format";
 import { closure, payload, place, ready, run, select, selected, show } from "../state/store";
+import { memoryFigures } from "../state/memory";
 import { blocksOf, tensorsOf, type Tensor } from "../state/tensors";
 import { aliveAt } from "./stack";
 import { useReveal } from "../views/reveal";
@@ -23,6 +24,8 @@ function useTimelines(): Record<Series, MemoryTimelinePayload | null> {
   };
 }
 
+const IN_SIGHT = 3;
+
 /** The strip below: live bytes of one step, and what is alive at the cursor, or at the peak. */
 export function TimelinePane({ list = 9 }: { list?: number }) {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -32,7 +35,11 @@ export function TimelinePane({ list = 9 }: { list?: number }) {
   const available = SERIES.filter((name) => timelines[name]);
   const series = timelines[wanted.value] ? wanted.value : (available[0] ?? "dry_run");
   const timeline = timelines[series];
-  const scale = timeline?.peak_bytes ?? 0;
+  const peak = timeline?.peak_bytes ?? 0;
+  // The device's memory is a line where it is within sight of the peak.
+  const memory = memoryFigures()?.limit_bytes ?? null;
+  const limit = memory !== null && memory <= IN_SIGHT * peak ? memory : null;
+  const scale = Math.max(peak, limit ?? 0);
   const tensors = timeline ? tensorsOf(timeline) : NO_TENSORS;
   const pick = (block: number): void => {
     const line = timeline?.blocks.line[block];
@@ -52,7 +59,7 @@ export function TimelinePane({ list = 9 }: { list?: number }) {
     view.current = made;
     return () => made.close();
   }, []);
-  useEffect(() => view.current?.set(timeline, scale), [timeline, scale]);
+  useEffect(() => view.current?.set(timeline, scale, limit), [timeline, scale, limit]);
   useEffect(() => view.current?.setWords(words()), [language.value]);
   useEffect(() => view.current?.retheme(), [painted.value]);
   const point = place.value.point;
@@ -117,7 +124,7 @@ function owners({ owners: held, strings }: MemoryTimelinePayload, block: number)
 }
 
 function words() {
-  return { forward: t("forward"), backward: t("backward"), peak: t("timeline.peak"), bytes: shortBytes };
+  return { forward: t("forward"), backward: t("backward"), peak: t("timeline.peak"), limit: t("memory.limit"), bytes: shortBytes };
 }
 
 function headline(timeline: MemoryTimelinePayload, point: number | null): string {

@@ -11,6 +11,7 @@ export interface TimelineWords {
   readonly forward: string;
   readonly backward: string;
   readonly peak: string;
+  readonly limit: string;
   readonly bytes: (value: number) => string;
 }
 
@@ -29,6 +30,7 @@ export class TimelineView {
   private cursor: number | null = null;
   private linked: ReadonlySet<number> = new Set();
   private scaleTo = 0;
+  private limit: number | null = null;
   private queued = 0;
   private dragging = false;
   private readonly observer: ResizeObserver;
@@ -57,10 +59,12 @@ export class TimelineView {
   }
 
   /** `scaleTo`: the bytes at the top of the picture. */
-  set(timeline: MemoryTimelinePayload | null, scaleTo: number): void {
+  /** `limit` is drawn as a line across, where it is not null. */
+  set(timeline: MemoryTimelinePayload | null, scaleTo: number, limit: number | null): void {
     if (timeline !== this.timeline) this.slabs = timeline ? stackBlocks(timeline) : [];
     this.timeline = timeline;
     this.scaleTo = scaleTo;
+    this.limit = limit;
     this.draw();
   }
 
@@ -189,6 +193,7 @@ export class TimelineView {
     context.fillStyle = palette.bad;
     context.textAlign = right ? "left" : "right";
     context.fillText(words.peak, peak + (right ? 6 : -6), nearTurn ? Math.max(26, this.y(timeline.peak_bytes)) : Math.max(12, this.y(timeline.peak_bytes) - 4));
+    if (this.limit !== null) this.level(this.limit);
     if (this.cursor !== null) this.upright(this.x(this.cursor + 0.5), palette.ink, [], 1);
   }
 
@@ -202,6 +207,22 @@ export class TimelineView {
     context.lineTo(x, this.size.height - BOTTOM);
     context.stroke();
     context.setLineDash([]);
+  }
+
+  private level(bytes: number): void {
+    const { context, palette, words, size } = this;
+    const y = Math.round(this.y(bytes)) + 0.5;
+    context.strokeStyle = palette.bad;
+    context.lineWidth = 1;
+    context.setLineDash([6, 4]);
+    context.beginPath();
+    context.moveTo(LEFT, y);
+    context.lineTo(size.width - RIGHT, y);
+    context.stroke();
+    context.setLineDash([]);
+    context.fillStyle = palette.bad;
+    context.textAlign = "left";
+    context.fillText(`${words.limit} · ${words.bytes(bytes)}`, LEFT + 6, y + 13);
   }
 
   private pointAt(event: PointerEvent): number {

@@ -15,6 +15,9 @@ export interface Example {
 
 export interface Health {
   readonly sandbox?: unknown;
+  /** What a living worker serves, in the order in which it is offered. */
+  readonly targets: readonly { readonly id: RunRequest["options"]["target"]; readonly name: string; readonly kind: string }[];
+  readonly default_target: RunRequest["options"]["target"];
   readonly [field: string]: unknown;
 }
 

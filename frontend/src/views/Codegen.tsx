@@ -9,7 +9,7 @@ import { Empty, GraphPick } from "./parts";
 import { useReveal } from "./reveal";
 
 /** In a narrow list, what tells kernels apart. */
-const short = (name: string): string => name.replace(/^cpp_fused_+/, "");
+const short = (name: string): string => name.replace(/^(cpp|triton_[a-z]+)_fused_+/, "");
 
 /** Inductor's generated file, its kernels beside it. */
 export function Codegen() {

@@ -3,6 +3,7 @@ import { say, t } from "../messages";
 import { seconds } from "../messages/format";
 import { payload, ready, select } from "../state/store";
 import { agreeDerivation, ratioDerivation } from "./derivations";
+import { Fidelity } from "./Fidelity";
 import { Empty, Figure } from "./parts";
 
 const small = (value: number | null): string => (value === null ? "–" : value === 0 ? "0" : value.toExponential(1));
@@ -10,12 +11,15 @@ const small = (value: number | null): string => (value === null ? "–" : value 
 /** Compiled against eager: values, time, kernels. */
 export function Execute() {
   const execution = ready(payload("execute", "execution"));
+  const fidelity = ready(payload("execute", "fidelity"));
   return (
     <>
       <div class="bar">
-        <span class="dim">{t("execute.what")}</span>
+        <span class="dim">{fidelity ? say(fidelity.ran) : t("execute.what")}</span>
       </div>
-      <div class="body view">{execution ? <Report execution={execution} /> : <Empty>{t("loading")}</Empty>}</div>
+      <div class="body view">
+        {fidelity ? <Fidelity fidelity={fidelity} /> : execution ? <Report execution={execution} /> : <Empty>{t("loading")}</Empty>}
+      </div>
       <span />
     </>
   );

@@ -91,7 +91,7 @@ function Groups({ fusion, graph }: { fusion: FusionPayload; graph: string }) {
 function kernelsOf(group: string): string {
   return linkIndex()
     .children(group)
-    .map((id) => id.slice(id.lastIndexOf("/") + 1).replace(/^cpp_fused_+/, ""))
+    .map((id) => id.slice(id.lastIndexOf("/") + 1).replace(/^(cpp|triton_[a-z]+)_fused_+/, ""))
     .join(", ");
 }
 

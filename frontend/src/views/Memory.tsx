@@ -11,7 +11,8 @@ const PEAKS = ["eager", "plan", "dry_run", "compiled"] as const;
 /** The step's memory at full height, the figures side by side above it. */
 export function Memory() {
   const memory = memoryFigures();
-  const timeline = ready(payload("memory", "timeline", undefined, "dry_run"));
+  const planned = ready(payload("memory", "timeline", undefined, "plan"));
+  const timeline = ready(payload("memory", "timeline", undefined, "dry_run")) ?? (memory?.limit_bytes ? planned : null);
   const saved = memory?.saved;
   return (
     <>
@@ -29,6 +30,9 @@ export function Memory() {
                 how={peakDerivation(name) ?? { from: say(memory.definition) }}
               />
             ))}
+          {memory?.limit_bytes && (
+            <Figure value={bytes(memory.limit_bytes)} label={t("memory.limit")} how={{ from: t("derive.limit") }} />
+          )}
           {saved && saved.kept_storages_bytes !== null && (
             <Figure value={bytes(saved.kept_storages_bytes)} label={t("memory.kept")} how={savedDerivation() ?? { from: t("derive.storages") }} />
           )}
