@@ -157,15 +157,16 @@ def _level(
 
 
 def _entities(question: KernelQuestion) -> dict[int, list[str]]:
-    """Line of the Triton source → what it stands for: its line of the generated code, FX nodes, lines of the snippet."""
+    """Line of the Triton source → what it stands for: FX nodes, lines of the snippet, its line of the generated code."""
     code = question.kernel.rpartition("/")[0]
     first = question.first_line
-    count = question.text.count("\n") + 1
-    found = {line: [f"{code}/@{first + line - 1}"] for line in range(1, count + 1)}
+    found: dict[int, list[str]] = {line: [] for line in range(1, question.text.count("\n") + 2)}
     for line, entity in zip(question.marks.line, question.marks.entity, strict=True):
         at = line - first + 1
         if at in found and 0 <= entity < len(question.strings):
             found[at].append(question.strings[entity])
+    for line, entities in found.items():
+        entities.append(f"{code}/@{first + line - 1}")
     return found
 
 

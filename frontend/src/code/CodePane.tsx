@@ -38,7 +38,10 @@ export function CodePane({ code, label, home, at }: Props) {
     if (!lines.size) {
       // A selected line or node marks what names it; its wider family would mark half of the file.
       for (const [line, entities] of marks) {
-        if (entities.some((id) => reached.has(id) && (!id.startsWith("line/") || id === chosen))) lines.add(line);
+        if (chosen?.includes("/@") && entities.length > 0) {
+          // A line of other code: only what comes from that very line.
+          if (entities.includes(chosen)) lines.add(line);
+        } else if (entities.some((id) => reached.has(id) && (!id.startsWith("line/") || id === chosen))) lines.add(line);
       }
     }
     viewer.current?.setDress({ selected: lines, dim: (line) => marks.size > 0 && !marks.has(line), error: null });

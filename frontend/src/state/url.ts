@@ -7,6 +7,8 @@ export interface Place {
   readonly compile: string | null;
   readonly graph: string | null;
   readonly tab: string | null;
+  /** Entity of the kernel whose levels are open. */
+  readonly kernel: string | null;
   readonly pass: number | null;
   readonly node: string | null;
   readonly line: number | null;
@@ -18,6 +20,7 @@ export const NOWHERE: Place = {
   compile: null,
   graph: null,
   tab: null,
+  kernel: null,
   pass: null,
   node: null,
   line: null,
@@ -32,6 +35,7 @@ export function parsePlace(hash: string): Place {
     compile: query.get("compile"),
     graph: query.get("graph"),
     tab: query.get("tab"),
+    kernel: query.get("kernel"),
     pass: whole(query.get("pass")),
     node: query.get("node"),
     line: whole(query.get("line")),

@@ -63,6 +63,16 @@ export async function startRun(request: Omit<RunRequest, "question">): Promise<s
   return made.id;
 }
 
+/** Asks for one kernel of a run down to machine code: the id of the derived run that has it. */
+export async function askKernel(run: string, kernel: string, config: number): Promise<string> {
+  const made = await ask<{ id: string }>(`/api/v1/runs/${run}/kernels`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ kernel, config }),
+  });
+  return made.id;
+}
+
 export async function cancelRun(run: string): Promise<void> {
   const answer = await fetch(`/api/v1/runs/${run}`, { method: "DELETE" });
   if (!answer.ok) throw await refusal(answer);

@@ -1,23 +1,68 @@
 import { CodePane } from "../code/CodePane";
 import { useRef } from "preact/hooks";
+import type { MetalPayload } from "../generated/contract";
 import { t } from "../messages";
-import { closure, entityPrefix, graphsOf, payload, ready, select, selected, show } from "../state/store";
+import { offline } from "../app/control";
+import { closure, entityPrefix, graphsOf, payload, place, ready, run, select, selected, show } from "../state/store";
 import { Derived } from "./Derived";
 import { coverageDerivation } from "./derivations";
 import { chosenGraph } from "./GraphStage";
-import { Empty, GraphPick } from "./parts";
+import { levelTabs, MetalOf, MetalView, type LevelTab } from "./Metal";
+import { Empty, GraphPick, Tabs } from "./parts";
 import { useReveal } from "./reveal";
+import { Roofline } from "./Roofline";
 
 /** In a narrow list, what tells kernels apart. */
 const short = (name: string): string => name.replace(/^(cpp|triton_[a-z]+)_fused_+/, "");
 
-/** Inductor's generated file, its kernels beside it. */
+type Tab = "file" | "roofline" | LevelTab;
+
+/** The kernel whose levels are open: the selected one, the one that was opened before, one that the selection reaches. */
+function openKernel(names: readonly string[]): string | null {
+  const has = (id: string | null): id is string => id !== null && names.includes(id);
+  if (has(selected.value)) return selected.value;
+  if (has(place.value.kernel)) return place.value.kernel;
+  return names.find((id) => closure.value.has(id)) ?? names[0] ?? null;
+}
+
+/** Inductor's generated file, its kernels beside it; below a Triton kernel its levels, and the least time of each kernel. */
 export function Codegen() {
+  const answer = ready(payload("codegen", "metal"));
+  return answer ? <Answer value={answer} /> : <Generated />;
+}
+
+const level = (tab: LevelTab) => ({ id: tab, label: t(`level.${tab}`) });
+
+/** A derived run: its one kernel. */
+function Answer({ value }: { value: MetalPayload }) {
+  const tabs: readonly LevelTab[] = ["needs", ...value.levels.map((one) => one.name)];
+  const tab = tabs.find((known) => known === place.value.tab) ?? "needs";
+  return (
+    <>
+      <div class="bar">
+        <Tabs tabs={tabs.map(level)} at={tab} onPick={(to) => show({ tab: to })} />
+        <span class="dim mono">{value.kernel}</span>
+      </div>
+      <div class="body view">
+        <MetalOf value={value} tab={tab} />
+      </div>
+      <span />
+    </>
+  );
+}
+
+function Generated() {
   const graphs = graphsOf("codegen", "code");
   const graph = chosenGraph("codegen", "code");
   const code = ready(payload("codegen", "code", graph || undefined));
   const kernels = ready(payload("codegen", "kernels", graph || undefined));
+  const roofline = ready(payload("codegen", "roofline", graph || undefined));
   const prefix = entityPrefix("codegen", graph);
+  const tritons = (kernels?.kernels ?? []).filter((kernel) => kernel.kind === "triton").map((kernel) => `${prefix}/${kernel.name}`);
+  const below: readonly LevelTab[] = tritons.length ? levelTabs(run.value.request?.options.target ?? "") : [];
+  const tabs: readonly Tab[] = ["file", ...(roofline ? (["roofline"] as const) : []), ...below];
+  const tab = tabs.find((known) => known === place.value.tab) ?? "file";
+  const opened = tab === "file" || tab === "roofline" ? null : openKernel(tritons);
   const list = useRef<HTMLDivElement>(null);
   useReveal(list, closure.value, kernels);
   const own = kernels?.kernels.find((kernel) => `${prefix}/${kernel.name}` === selected.value);
@@ -26,6 +71,11 @@ export function Codegen() {
     <>
       <div class="bar">
         <GraphPick graphs={graphs} at={graph} onPick={(to) => show({ graph: to, node: null })} />
+        <Tabs
+          tabs={tabs.map((one) => (one === "file" || one === "roofline" ? { id: one, label: t(`codegen.tab_${one}`) } : level(one)))}
+          at={tab}
+          onPick={(to) => show({ tab: to === "file" ? null : to, kernel: to === "file" || to === "roofline" ? place.value.kernel : openKernel(tritons) })}
+        />
         {kernels && (
           <span class="dim">
             {t("codegen.count", {
@@ -50,10 +100,14 @@ export function Codegen() {
                 key={kernel.name}
                 role="option"
                 aria-selected={closure.value.has(id)}
+                aria-current={id === opened}
                 class="item"
                 data-kernel={kernel.name}
                 title={kernel.name}
-                onClick={() => select(id)}
+                onClick={() => {
+                  select(id);
+                  if (tritons.includes(id)) show({ kernel: id });
+                }}
               >
                 <span class="m">{short(kernel.name)}</span>
                 <em class={kernel.recomputed.length ? "re" : ""}>
@@ -64,7 +118,15 @@ export function Codegen() {
           })}
         </div>
         <div>
-          {code && kernels ? (
+          {tab === "roofline" && roofline ? (
+            <Roofline key={roofline.id} roofline={roofline} prefix={prefix} />
+          ) : tab !== "file" && tab !== "roofline" && opened ? (
+            offline.value ? (
+              <Empty>{t("metal.offline")}</Empty>
+            ) : (
+              <MetalView key={opened} kernel={opened} tab={tab} />
+            )
+          ) : code && kernels ? (
             <CodePane
               code={code}
               label={t("code.label", { stage: t("stage.codegen") })}
