@@ -135,12 +135,12 @@ def submit(
     """Queue a snippet. Its events can be read at once."""
     if request.question is not None:
         raise ApiError(422, message("server.question_here"))
-    _require_served(shared, request.options.target)
     return enqueue(request, shared, response, reuse)
 
 
 def enqueue(request: RunRequest, shared: Context, response: Response, reuse: bool) -> Submitted:
-    """The finished run of the same request (status 200), or a new one in the queue. Raises ApiError 429."""
+    """The finished run of the same request (status 200), or a new one in the queue. Raises ApiError 422 or 429."""
+    _require_served(shared, request.options.target)
     key = request_key(request, versions())
     if reuse and (found := shared.runs.finished_with_key(key)):
         response.status_code = 200
