@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch._inductor import inductor_prims
+from torch._subclasses.fake_tensor import FakeTensor
 
 Words = npt.NDArray[np.uint64]
 
@@ -61,8 +62,20 @@ def _seeds(count: int, device: torch.device) -> torch.Tensor:
     return torch.randint(-(2**63), 2**63 - 1, [count], device=device)
 
 
+def _unless_fake(
+    primitive: Callable[..., torch.Tensor], ours: Callable[..., torch.Tensor]
+) -> Callable[..., torch.Tensor]:
+    """Without values there is nothing to draw from: then the primitive, which knows the shape."""
+
+    def drawn(*args: Any, **kwargs: Any) -> torch.Tensor:
+        fake = any(isinstance(value, FakeTensor) for value in (*args, *kwargs.values()))
+        return (primitive if fake else ours)(*args, **kwargs)
+
+    return drawn
+
+
 OVERRIDES: dict[Any, Callable[..., torch.Tensor]] = {
-    inductor_prims.random: _random,
-    inductor_prims.randint: _randint,
+    inductor_prims.random: _unless_fake(inductor_prims.random, _random),
+    inductor_prims.randint: _unless_fake(inductor_prims.randint, _randint),
     inductor_prims.seeds: _seeds,
 }
