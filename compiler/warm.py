@@ -17,6 +17,7 @@ import compiler.pipeline
 from compiler.events import Engine
 from compiler.targets import BY_ID, TargetId
 from compiler.torch_compat import warming
+from compiler.torch_compat.headers import read_headers
 from compiler.torch_compat.virtual_gpu.fakes import fake_world
 
 
@@ -54,4 +55,4 @@ def threads() -> int:
     return len(os.listdir("/proc/self/task"))
 
 
-__all__ = ["compiler", "engine", "threads", "warm_up"]
+__all__ = ["compiler", "engine", "read_headers", "threads", "warm_up"]

@@ -52,6 +52,8 @@ def _warm(configuration: Configuration) -> Ready:
         warm = importlib.import_module(f"{package}.warm")
         if configuration.warm:
             warm.warm_up(configuration.target)
+        if configuration.headers:
+            warm.read_headers(Path(configuration.headers))
         engine = warm.engine()
         # What is here now is never garbage: keeps the collector from writing to (and so copying) shared pages.
         gc.collect()
@@ -114,7 +116,8 @@ class _Server:
         self._configuration = configuration
         self._ready = ready
         self._mode = Mode.NONE if ready.isolation is None else ready.isolation.mode
-        self._readable = () if self._mode is Mode.NONE else needed(*_own_folders(configuration))
+        headers = (configuration.headers,) if configuration.headers else ()
+        self._readable = () if self._mode is Mode.NONE else needed(*_own_folders(configuration), *headers)
         self._users = itertools.cycle(users)
         self._wardens: set[int] = set()
         self._selector = selectors.DefaultSelector()

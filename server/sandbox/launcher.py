@@ -17,10 +17,11 @@ from compiler.events import Engine, RunRequest
 from compiler.targets import TargetId
 from compiler.text import Message, message
 from server.sandbox import peers
+from server.sandbox.headers import build_headers
 from server.sandbox.isolation import IsolationError, Mode
 from server.sandbox.keeper import start_kept
 from server.sandbox.layers import Layers, choose_layers
-from server.sandbox.limits import parent_environment, places
+from server.sandbox.limits import parent_environment, places, with_headers
 from server.sandbox.outer import Outer, bubblewrap, readable_for
 from server.sandbox.protocol import Configuration, Isolation, PhaseRequest, Ready
 from server.sandbox.users import lease
@@ -74,15 +75,18 @@ class Launcher:
         isolation: str = "none",
         outer: str = Outer.NONE,
         runner: str = "",
+        headers: str = "",
         strangers: bool = False,
         target: TargetId = "cpu",
     ) -> None:
         """`target`: what all children compile for. `own`: the snippet is the user's own, and sees the user's whole environment.
         `isolation`, `outer`: as in the settings. `runner`: the socket of a fork server that somebody else keeps, and that has
         been told all else itself.
+        `headers`: the folder of the precompiled headers for isolated children, which is filled where it is missing.
         `strangers`: anybody's snippets may come, so that without isolation there are no children."""
         self._runner = runner
         self._outer = outer
+        self._headers = headers if isolation != Mode.NONE else ""
         self._aborted = False
         self._users: socket.socket | None = None
         self._strangers = strangers
@@ -175,11 +179,15 @@ class Launcher:
         try:
             layers = self._choose()
             self._scratch = os.path.realpath(tempfile.mkdtemp(prefix="aotscope-children-"))
-            before = self._put_into(layers)
+            user = self._lease_user(layers)
+            inside = layers is not None and layers.outer is not Outer.NONE
+            environment = parent_environment(self._own, self._isolation != Mode.NONE)
+            environment |= places(self._scratch) if inside else {}
+            headers = self._headers and self._build_headers(self._words(inside, user), environment)
+            before = self._words(inside, user, headers)
         except (IsolationError, OSError) as fault:
             self._stop()
             raise ForkServerError(message("server.fork_server_failed", error=str(fault))) from fault
-        inside = layers is not None and layers.outer is not Outer.NONE
         ours, theirs = socket.socketpair()
         configuration = Configuration(
             child=self._child,
@@ -190,12 +198,12 @@ class Launcher:
             isolation=layers.mode if layers is not None and inside else self._isolation,
             outer=Outer.NONE if layers is None else layers.outer,
             outer_reason="switched off" if layers is None else layers.outer_reason,
+            headers=headers,
         )
         self._process = start_kept(
             [*before, *forkserver_command(str(theirs.fileno()), configuration)],
             pass_fds=[theirs.fileno()],
-            env=parent_environment(whole=self._own, apart=self._isolation != Mode.NONE)
-            | (places(self._scratch) if inside else {}),
+            env=environment | (with_headers() if headers else {}),
         )
         theirs.close()
         return ours
@@ -206,17 +214,24 @@ class Launcher:
             return None
         return choose_layers(self._outer, self._isolation, self._child)
 
-    def _put_into(self, layers: Layers | None) -> list[str]:
-        """The words before the fork server's command. Where root starts it, its scratch becomes that of the user whom it
-        becomes."""
-        if layers is None or layers.outer is not Outer.BUBBLEWRAP:
+    def _lease_user(self, layers: Layers | None) -> int | None:
+        """Whom root's fork server becomes in bubblewrap; its scratch becomes theirs."""
+        if layers is None or layers.outer is not Outer.BUBBLEWRAP or os.geteuid() != 0:
+            return None
+        self._users, users = lease()
+        os.chown(self._scratch, users[0], users[0])
+        return users[0]
+
+    def _words(self, inside: bool, user: int | None, headers: str = "") -> list[str]:
+        """The words that put a command of ours into the outer layer."""
+        if not inside:
             return []
-        user = None
-        if os.geteuid() == 0:
-            self._users, users = lease()
-            user = users[0]
-            os.chown(self._scratch, user, user)
-        return bubblewrap(readable_for(self._child), [self._scratch], user)
+        shown = (*readable_for(self._child), headers) if headers else readable_for(self._child)
+        return bubblewrap(shown, [self._scratch], user)
+
+    def _build_headers(self, before: list[str], environment: dict[str, str]) -> str:
+        there = build_headers(self._headers, self._child, self._scratch, before, environment, lambda: self._aborted)
+        return self._headers if there else ""
 
     def _first_message(self, ours: socket.socket) -> Ready:
         data = b""

@@ -25,8 +25,14 @@ _ONE_THREAD = {
 }
 
 
-# Torch keeps precompiled headers in a folder that all runs would write to, outside every scratch.
-_APART = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
+# Torch keeps precompiled headers in a folder that all runs would write to, outside every scratch. Where there are some to
+# read, the fork server takes care that none are written.
+_HEADERS = "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"
+
+
+def with_headers() -> dict[str, str]:
+    """What a fork server's environment says when there are precompiled headers for its children to read."""
+    return {_HEADERS: "1"}
 
 
 def parent_environment(whole: bool, apart: bool = False) -> dict[str, str]:
@@ -34,7 +40,7 @@ def parent_environment(whole: bool, apart: bool = False) -> dict[str, str]:
     `apart`: its children are isolated."""
     kept = dict(os.environ) if whole else {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     # One thread: a pool of OpenMP threads does not survive a fork, and its child would hang.
-    return kept | _ONE_THREAD | (_APART if apart else {})
+    return kept | _ONE_THREAD | ({_HEADERS: "0"} if apart else {})
 
 
 def places(scratch: str) -> dict[str, str]:

@@ -39,7 +39,8 @@ class PhaseRequest(Frozen):
 
 class Configuration(Frozen):
     """How a fork server starts. `target` is the one that all its children compile for. `spawn` leaves torch to a fresh
-    interpreter for each phase, where a fork is not safe. `outer` is what it was put into, `outer_reason` why into nothing."""
+    interpreter for each phase, where a fork is not safe. `outer` is what it was put into, `outer_reason` why into nothing.
+    `headers` is a folder of precompiled headers, or empty."""
 
     child: str
     target: TargetId = "cpu"
@@ -49,6 +50,7 @@ class Configuration(Frozen):
     isolation: str = "none"
     outer: Outer = Outer.NONE
     outer_reason: str = ""
+    headers: str = ""
 
 
 class Isolation(Frozen):

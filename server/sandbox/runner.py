@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from compiler.targets import TargetId
+from server.sandbox.headers import build_headers, headers_folder
 from server.sandbox.isolation import Mode
 from server.sandbox.launcher import forkserver_command
-from server.sandbox.limits import parent_environment, places
+from server.sandbox.limits import parent_environment, places, with_headers
 from server.sandbox.outer import Outer
 from server.sandbox.protocol import Configuration
 from server.settings import Settings
@@ -27,6 +28,12 @@ def replace_with_runner(folder: Path, target: TargetId, settings: Settings) -> N
     """Become the fork server: nothing of this program, of its settings or of its environment stays. What the container keeps
     out is looked at by the fork server, which says it."""
     scratch = os.path.realpath(tempfile.mkdtemp(prefix="aotscope-children-"))
+    environment = parent_environment(whole=False, apart=settings.isolation != Mode.NONE) | places(scratch)
+    headers = headers_folder(Path(tempfile.gettempdir()) / "aotscope", settings.child) if target == "cpu" else ""
+    if headers and build_headers(headers, settings.child, scratch, (), environment, lambda: False):
+        environment |= with_headers()
+    else:
+        headers = ""
     configuration = Configuration(
         child=settings.child,
         target=target,
@@ -35,7 +42,7 @@ def replace_with_runner(folder: Path, target: TargetId, settings: Settings) -> N
         scratch=scratch,
         isolation=settings.isolation,
         outer=Outer.CONTAINER,
+        headers=headers,
     )
-    environment = parent_environment(whole=False, apart=settings.isolation != Mode.NONE) | places(scratch)
     command = forkserver_command(socket_path(str(folder), target), configuration)
     os.execve(command[0], command, environment)

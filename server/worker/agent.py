@@ -13,6 +13,7 @@ from compiler.events import ArtifactRef, Engine, Event, Failed, Lost
 from compiler.targets import BY_ID, TargetId
 from compiler.text import message, render
 from server.engine import WorkerLoop, migrate
+from server.sandbox.headers import headers_folder
 from server.sandbox.launcher import ForkServerError, Launcher
 from server.sandbox.launchers import Launchers
 from server.sandbox.runner import socket_path
@@ -83,6 +84,8 @@ class Agent:
             isolation=settings.isolation,
             outer=settings.outer,
             runner=settings.runner and socket_path(settings.runner, target),
+            # Only the CPU's kernels are C++.
+            headers=headers_folder(settings.folder, settings.child) if target == "cpu" else "",
             strangers=not settings.token,
             target=target,
         )

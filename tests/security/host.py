@@ -22,7 +22,7 @@ import job
 from attacks import Attack, all_attacks
 from targets import Targets
 
-from server.sandbox.isolation import Cache, Limits, Mode, Policy, disk, enclose, isolate, needed, syscalls
+from server.sandbox.isolation import Limits, Mode, Policy, disk, enclose, isolate, needed, syscalls
 from server.sandbox.isolation.probe import FIRST_USER, probe
 from server.sandbox.processes import adopt_orphans, anonymous_bytes, descendants, end_tree
 
@@ -108,10 +108,9 @@ class Host:
         return Policy(
             mode,
             scratch,
-            needed(str(self.targets.library)),
+            needed(str(self.targets.library), str(self.targets.golden)),
             FIRST_USER + self._count % 5000 if os.geteuid() == 0 else None,
             LIMITS,
-            Cache(str(self.targets.golden), scratch + "/cache"),
             keep=(0, 1, 2, job.RESULT),
         )
 
@@ -144,7 +143,6 @@ def _be_warden(attack: Attack, policy: Policy, targets: Targets, pipes: tuple[in
         os.setsid()
         adopt_orphans()
         told = targets.told | {"warden": os.getpid(), "scratch": policy.scratch}
-        told["cache"] = policy.cache.private if policy.cache and policy.mode is not Mode.NONE else str(targets.golden)
         policy = enclose(policy)
         child = os.fork()
         if not child:

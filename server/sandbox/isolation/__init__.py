@@ -12,7 +12,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import shutil
 import socket
 import stat
 import sys
@@ -21,11 +20,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from server.sandbox.isolation import landlock, namespaces, privileges, rlimits, seccomp, syscalls
-from server.sandbox.isolation.policy import Cache, IsolationError, Mode, Policy
+from server.sandbox.isolation.policy import IsolationError, Mode, Policy
 from server.sandbox.isolation.reading import DEVICES, PROC_FILES, SYSTEM_FILES, needed
 from server.sandbox.isolation.rlimits import Limits
 
-__all__ = ["Cache", "IsolationError", "Limits", "Mode", "Policy", "enclose", "exit_code", "isolate", "needed"]
+__all__ = ["IsolationError", "Limits", "Mode", "Policy", "enclose", "exit_code", "isolate", "needed"]
 
 _HIGH = 64
 
@@ -34,7 +33,7 @@ _HIGH = 64
 def _step(name: str) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError, shutil.Error) as fault:
+    except (OSError, ValueError) as fault:
         raise IsolationError(name, str(fault)) from fault
 
 
@@ -121,23 +120,12 @@ def _check(policy: Policy) -> None:
 
 
 def _own_scratch(policy: Policy) -> None:
-    """Without mounts: the scratch outside becomes the child's, and the cache in it is a copy. Never links: they share
-    the inode."""
+    """Without mounts: the scratch outside becomes the child's."""
     os.chdir(policy.scratch)
-    if policy.cache is not None:
-        shutil.copytree(policy.cache.golden, policy.cache.private, copy_function=_copy)
     if policy.user is not None:
         for folder, _folders, files in os.walk(policy.scratch):
             for path in (folder, *(os.path.join(folder, name) for name in files)):
                 os.chown(path, policy.user, policy.user, follow_symlinks=False)
-
-
-def _copy(source: str, target: str) -> str:
-    shutil.copyfile(source, target)
-    # The times stay (a header's precompiled form depends on them), the mode becomes that of the child's own files.
-    times = os.stat(source)
-    os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))
-    return target
 
 
 def _check_readable(paths: list[str]) -> None:

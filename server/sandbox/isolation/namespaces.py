@@ -65,8 +65,6 @@ def enter(policy: Policy) -> None:
     owner = _INNER_ID if policy.user is None else policy.user
     options = f"size={limits.disk_bytes},nr_inodes={limits.disk_entries},mode=700,uid={owner},gid={owner}"
     syscalls.mount("tmpfs", scratch, "tmpfs", _QUIET, options)
-    if policy.cache is not None:
-        _overlay(root, policy.cache.golden, root + policy.cache.private, options, owner)
     syscalls.change_root(root)
     syscalls.restrict_mount("/", _READ_ONLY)
     os.chdir(policy.scratch)
@@ -106,20 +104,3 @@ def _bind(source: str, target: str, attributes: int) -> None:
     # With what is mounted below it: without, an ordinary user is refused, and a remount would miss those.
     syscalls.mount(source, target, None, syscalls.MS_BIND | syscalls.MS_REC)
     syscalls.restrict_mount(target, attributes, below=True)
-
-
-def _overlay(root: str, golden: str, private: str, options: str, owner: int) -> None:
-    """The golden cache as the lower layer; what the child writes goes to a layer of its own in memory."""
-    layer = root + "/.layer"
-    os.mkdir(layer)
-    syscalls.mount("tmpfs", layer, "tmpfs", _QUIET, options)
-    for name in ("upper", "work"):
-        os.mkdir(f"{layer}/{name}", 0o700)
-        os.chown(f"{layer}/{name}", owner, owner)
-    os.makedirs(private)
-    os.chown(private, owner, owner)
-    # userxattr: without rights over the machine, the layer's own marks are user attributes.
-    layers = f"lowerdir={golden},upperdir={layer}/upper,workdir={layer}/work,userxattr"
-    syscalls.mount("overlay", private, "overlay", _QUIET, layers)
-    # The overlay holds it; the child has no business in it.
-    syscalls.detach(layer)

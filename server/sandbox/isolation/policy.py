@@ -18,16 +18,6 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Cache:
-    """A child's own compile cache, filled with what `golden` holds. Nothing that it does there reaches `golden`.
-
-    `private` is a folder inside the scratch, and does not exist yet; `golden` is an absolute path."""
-
-    golden: str
-    private: str
-
-
-@dataclass(frozen=True, slots=True)
 class Policy:
     """All paths are absolute and without links. `scratch` exists, is empty, and belongs to the starting user; it is
     the only place where the child can write, and its working folder. `readable` are files and folders to read and
@@ -40,7 +30,6 @@ class Policy:
     readable: tuple[str, ...]
     user: int | None = None
     limits: Limits = field(default_factory=Limits)
-    cache: Cache | None = None
     keep: tuple[int, ...] = (0, 1, 2)
     warden: int | None = None
 
