@@ -10,13 +10,14 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import models_json_schema
 
 from compiler.events import VERSION, Body, Event, RunRequest
+from compiler.ir.comparison import RunComparison
 from compiler.ir.payloads import PAYLOADS
 from compiler.text import Frozen
 
 
 def contract() -> dict[str, Any]:
     """One schema whose definitions are everything that travels. Every field is required: what is sent is sent whole."""
-    models: list[type[Frozen]] = [Event, RunRequest, *PAYLOADS.values()]
+    models: list[type[Frozen]] = [Event, RunRequest, RunComparison, *PAYLOADS.values()]
     _, schema = models_json_schema([(model, "serialization") for model in models], ref_template="#/definitions/{model}")
     definitions: dict[str, Any] = schema.pop("$defs")
     body = TypeAdapter(Body).json_schema(mode="serialization", ref_template="#/definitions/{model}")
@@ -35,7 +36,7 @@ def contract() -> dict[str, Any]:
         "type": "object",
         "properties": {
             name: {"$ref": f"#/definitions/{name}"}
-            for name in ("Envelope", "Body", "RunRequest", "Payloads", "StageName")
+            for name in ("Envelope", "Body", "RunRequest", "RunComparison", "Payloads", "StageName")
         }
         | {"version": {"const": VERSION}},
         "additionalProperties": False,

@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
 from server import errors
@@ -62,7 +63,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_exception_handler(Exception, errors.on_fault)
     for module in (runs, kernels, events, artifacts, pictures, exports, compare, examples, health, plain):
         app.include_router(module.router)
-    app.mount("/static", StaticFiles(directory=STATIC, check_dir=False), name="static")
+    app.mount("/static", GZipMiddleware(StaticFiles(directory=STATIC, check_dir=False), compresslevel=6), name="static")
     _add_pages(app)
     return app
 

@@ -1,13 +1,13 @@
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { t } from "../messages";
+import { t, type Key } from "../messages";
 import { findArtifact, isOver } from "../state/events";
 import { graphsOf, run, stage, stageState } from "../state/store";
 import { place } from "../views/Derived";
 import { offline } from "./control";
 
 /** Addresses of the shown stage's graph as the server draws it: a forward and its backward are one picture. */
-function pictures(base: string): { svg: string; dot: string } | null {
+function pictures(base: string): { svg: string; dot: string; scripts: readonly (readonly [graph: string, at: string])[] } | null {
   const graphs = graphsOf(stage.value, "graph");
   const hash = (graph: string | undefined): string | null =>
     graph === undefined ? null : (findArtifact(stageState.value, "graph", graph)?.ref.hash ?? null);
@@ -16,7 +16,11 @@ function pictures(base: string): { svg: string; dot: string } | null {
   const second = graphs.includes("forward") && graphs.includes("backward") ? hash("backward") : null;
   const query = new URLSearchParams(second ? { backward: second, lang: document.documentElement.lang } : { lang: document.documentElement.lang });
   const at = `${base}/artifacts/${first}`;
-  return { svg: `${at}/picture.svg?${query}`, dot: `${at}/graph.dot?${query}` };
+  const scripts = graphs.flatMap((graph): [string, string][] => {
+    const found = hash(graph);
+    return found ? [[graph, `${base}/artifacts/${found}/graph.py`]] : [];
+  });
+  return { svg: `${at}/picture.svg?${query}`, dot: `${at}/graph.dot?${query}`, scripts };
 }
 
 function savePicture(canvas: HTMLCanvasElement, name: string): void {
@@ -66,6 +70,11 @@ export function Export() {
             <a href={drawn.dot} download={`${name}.dot`}>
               DOT <span>{t("export.dot")}</span>
             </a>
+            {drawn.scripts.map(([graph, at]) => (
+              <a key={graph} href={at} download>
+                Python <span>{t("export.script", { graph: t(`graph.${graph}` as Key) })}</span>
+              </a>
+            ))}
           </>
         )}
         {canvas.value && (
@@ -81,6 +90,15 @@ export function Export() {
             </a>
             <a href={`${base}/document`} download={`aotscope-${id}.json`}>
               JSON <span>{t("export.document")}</span>
+            </a>
+            <a href={`${base}/trace.json`} download>
+              Perfetto <span>{t("export.trace")}</span>
+            </a>
+            <a href={`${base}/memory.pickle`} download>
+              memory_viz <span>{t("export.snapshot")}</span>
+            </a>
+            <a href={`${base}/issue.md`} download>
+              GitHub <span>{t("export.issue")}</span>
             </a>
             <a href={`/r/${id}/plain`}>
               {t("export.plain")} <span>{t("export.plain_what")}</span>

@@ -4,6 +4,7 @@ import { seconds } from "../messages/format";
 import { isOver } from "../state/events";
 import { connected, run, source } from "../state/store";
 import { cancel, chosenTarget, examples, mode, native, offline, openExample, permalink, service, submit, submitting, target } from "./control";
+import { CompareMenu } from "./CompareMenu";
 import { Export } from "./Export";
 import { sheet, toggleSheet } from "./sheets";
 import { nextTheme, theme } from "./settings";
@@ -139,6 +140,7 @@ export function TopBar() {
           {shared.value ? t("top.copied") : t("top.share")}
         </button>
       )}
+      <CompareMenu />
       <Export />
       <button class="pill" aria-expanded={sheet.value === "findings"} onClick={() => toggleSheet("findings")}>
         <b class={serious ? "bad" : ""}>{worst}</b> {t("top.findings")}

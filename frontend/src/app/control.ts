@@ -73,14 +73,15 @@ export async function boot(): Promise<void> {
   const address = parsePath(location.pathname);
   embed.value = address.embed;
   if (address.run) watch(address.run, true);
-  await Promise.all([loadExamples(address.run === null), loadHealth()]);
+  // An embedded run has neither the menu of examples nor the footer that these are for.
+  if (!address.embed) await Promise.all([loadExamples(address.run === null), loadHealth()]);
 }
 
 async function loadHealth(): Promise<void> {
   try {
     service.value = await health();
   } catch (fault) {
-    report(fault);
+    refuse(fault);
   }
 }
 
@@ -88,7 +89,7 @@ async function loadExamples(open: boolean): Promise<void> {
   try {
     examples.value = await listExamples();
   } catch (fault) {
-    report(fault);
+    refuse(fault);
     return;
   }
   if (!open) return;
@@ -117,7 +118,7 @@ export async function submit(): Promise<void> {
     history.pushState(null, "", `/r/${id}${formatPlace({ ...NOWHERE, stage: place.value.stage })}`);
     watch(id, false);
   } catch (fault) {
-    report(fault);
+    refuse(fault);
   } finally {
     submitting.value = false;
   }
@@ -127,11 +128,11 @@ export async function cancel(): Promise<void> {
   try {
     await cancelRun(run.value.id);
   } catch (fault) {
-    report(fault);
+    refuse(fault);
   }
 }
 
-function report(fault: unknown): void {
+export function refuse(fault: unknown): void {
   trouble.value =
     fault instanceof Refused
       ? { said: fault.said, detail: fault.detail || `HTTP ${fault.status}` }

@@ -1,4 +1,4 @@
-import type { Message, RunRequest } from "../generated/contract";
+import type { Message, RunComparison, RunRequest } from "../generated/contract";
 import type { Event } from "../state/events";
 
 export interface Example {
@@ -50,6 +50,7 @@ async function refusal(answer: Response): Promise<Refused> {
   }
 }
 
+export const compareRuns = (a: string, b: string): Promise<RunComparison> => ask(`/api/v1/compare/${a}/${b}`);
 export const listExamples = (): Promise<Example[]> => ask("/api/v1/examples");
 export const health = (): Promise<Health> => ask("/api/v1/health");
 
