@@ -46,6 +46,7 @@ export interface Contract {
   Body?: Body;
   Envelope?: Envelope;
   Payloads?: Payloads;
+  RunComparison?: RunComparison;
   RunRequest?: RunRequest;
   StageName?: StageName;
   version?: 1;
@@ -1340,4 +1341,112 @@ export interface PointColumns {
   line: number[];
   live: number[];
   phase: number[];
+}
+/**
+ * `equal`: the compiler made the same of both. What was asked (source, options), who ran it (engine), lines of the snippet,
+ * comments in generated code, and what a clock says may differ, and are told.
+ */
+export interface RunComparison {
+  a: ComparedRun;
+  appeared: ComparedFinding[];
+  b: ComparedRun;
+  compiles: CompileComparison[];
+  engine: Difference[];
+  equal: boolean;
+  format: "comparison/1";
+  options: Difference[];
+  source: string;
+  stages: StageComparison[];
+  summary: Difference[];
+  vanished: ComparedFinding[];
+}
+export interface ComparedRun {
+  engine: {
+    [k: string]: unknown;
+  } | null;
+  id: string;
+  options: {
+    [k: string]: unknown;
+  };
+  state: string;
+}
+export interface ComparedFinding {
+  compile: string | null;
+  line: number | null;
+  message: Message;
+  severity: string;
+  stage: string | null;
+}
+/**
+ * A compile of both, or of one. Compiles are paired in their order and by their function.
+ */
+export interface CompileComparison {
+  a: CompileName | null;
+  b: CompileName | null;
+  stages: StageComparison[];
+}
+export interface CompileName {
+  function: string | null;
+  id: string;
+  line: number | null;
+}
+export interface StageComparison {
+  a: StageSide;
+  b: StageSide;
+  equal: boolean;
+  facts: Difference[];
+  parts: Part[];
+  stage: string;
+}
+/**
+ * `status` is the stage's last, null where the run has no such stage; `seconds` are torch's own in it.
+ */
+export interface StageSide {
+  seconds: number | null;
+  status: string | null;
+}
+/**
+ * A figure that is not the same in both. `measured`: it comes from a clock, and does not make two runs different.
+ */
+export interface Difference {
+  a: number | string | boolean | null;
+  b: number | string | boolean | null;
+  measured: boolean;
+  name: string;
+}
+/**
+ * One payload of both runs, or of one (`state`). `graph_a` and `graph_b` differ where a training run's joint graph is held
+ * against an inference run's only one. `rows` are those that differ, with a little around them; `added`, `removed`, `changed`
+ * and `same` count all of them, `left_out` those that were too many to list. `diff` is a unified diff of text.
+ */
+export interface Part {
+  added: number;
+  changed: number;
+  diff: string;
+  figures: Difference[];
+  graph_a: string | null;
+  graph_b: string | null;
+  hash_a: string;
+  hash_b: string;
+  kind: string;
+  left_out: number;
+  name: string;
+  removed: number;
+  rows: Row[];
+  same: number;
+  state: "equal" | "different" | "only_a" | "only_b";
+}
+/**
+ * One thing of either run, such as a node, a kernel, or a guard, with its counterpart. `a` and `b` are its text, `a_id` and
+ * `b_id` its name or entity where it has one; `what` are the aspects that changed. `gap` rows that are the same precede it and
+ * are left out.
+ */
+export interface Row {
+  a: string;
+  a_id: string;
+  b: string;
+  b_id: string;
+  gap: number;
+  state: "same" | "added" | "removed" | "changed";
+  what: string[];
 }
