@@ -80,6 +80,13 @@ class _Stacks:
             known = self._parsed[trace] = (stack, self._sources.line(stack))
         return known
 
+    def library(self, frame: tuple[str, int, str, str] | None) -> tuple[StackFrame, ...]:
+        """A stack of the one frame that is known of a node of a library's module."""
+        if frame is None:
+            return ()
+        file, line, function, code = frame
+        return (StackFrame(file=self._sources.shown(file), line=line, function=function, code=code),)
+
 
 @lru_cache(maxsize=4)
 def _stacks(main: str, root: str | None, files: frozenset[tuple[str, str]]) -> _Stacks:
@@ -183,6 +190,8 @@ def lift_graph(
 def _draft(node: fx.Node, phase_of: Callable[[fx.Node], str], stacks: _Stacks) -> _Draft:
     draft = _Draft(node, phase_of(node))  # type: ignore[arg-type]
     draft.stack, draft.line = stacks.parse(read.stack_trace(node))
+    if not draft.stack and node.op.startswith("call"):
+        draft.stack = stacks.library(read.module_frame(node))
     if read.is_accumulation(node):
         draft.roles.append("accumulation")
     if read.is_mutation(node):
@@ -366,7 +375,8 @@ def _place_mutations(drafts: dict[fx.Node, _Draft]) -> None:
 
 def _place_strays(drafts: dict[fx.Node, _Draft]) -> None:
     """A node that torch made without any record (a view, a cast, a pattern's replacement) goes to the nearest common
-    ancestor of its neighbours in its own half, and takes the line of one of them."""
+    ancestor of its neighbours in its own half, and takes the line of one of them: of what reads it sooner than of what it
+    reads, for a pass makes a constant or a view for what comes after it."""
     for node, draft in drafts.items():
         if draft.module_known or node.op == "get_attr":
             continue
@@ -377,10 +387,13 @@ def _place_strays(drafts: dict[fx.Node, _Draft]) -> None:
         inner = [other for other in near if other.node.op != "placeholder"] or near
         if inner:
             draft.place(*_common(inner))
-        if not draft.stack:
-            with_line = next((other for other in inner if other.line), None)
-            if with_line is not None:
-                draft.stack, draft.line = with_line.stack, with_line.line
+    without = [draft for draft in drafts.values() if not draft.stack and draft.node.op.startswith("call")]
+    for turn, backwards in ((reversed(without), True), (without, False)):
+        for draft in turn:
+            near = [drafts[other] for other in (draft.node.users if backwards else draft.node.all_input_nodes)]
+            known = next((other for other in near if other.line and other.phase == draft.phase), None)
+            if not draft.stack and known is not None:
+                draft.stack, draft.line = known.stack, known.line
 
 
 def _common(drafts: list[_Draft]) -> tuple[str, str, int]:

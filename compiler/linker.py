@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from compiler.ir.code import CodePayload, LineMarks
 from compiler.ir.diff import print_graph
 from compiler.ir.encode import Strings
-from compiler.ir.graph import Graph
+from compiler.ir.graph import Graph, Node
 from compiler.ir.link import LinkColumns, LinksPayload
 
 
@@ -45,16 +45,17 @@ class Links:
 
     def replacements(self, before: Graph, after: Graph) -> None:
         """From the nodes that passes removed to those they made in their place: the ones of the same stack, in the same
-        half; torch copies the stack of what is replaced."""
+        half; torch copies the stack of what is replaced. Where only a library's frames are known, which calls of one function
+        share, the module must be the same too."""
         old = {node.name for node in before.nodes}
         new = {node.name for node in after.nodes}
         removed: dict[tuple[object, ...], list[str]] = {}
         for node in before.nodes:
             if node.name not in new and node.stack:
-                removed.setdefault((node.stack, node.phase), []).append(node.name)
+                removed.setdefault(_made_at(node), []).append(node.name)
         for node in after.nodes:
             if node.name not in old:
-                for name in removed.get((node.stack, node.phase), ()):
+                for name in removed.get(_made_at(node), ()):
                     self.add(f"{before.id}/{name}", f"{after.id}/{node.name}", "lowered", "pass")
 
     def payload(self) -> LinksPayload:
@@ -65,6 +66,10 @@ class Links:
             strings=self._strings.all,
             links=LinkColumns.model_construct(source=source, target=target, kind=kind, evidence=evidence),
         )
+
+
+def _made_at(node: Node) -> tuple[object, ...]:
+    return node.stack, node.phase, "" if node.line else node.module
 
 
 def between(before: Graph | None, after: Graph) -> Links:

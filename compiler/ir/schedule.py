@@ -90,8 +90,19 @@ class Kernel(Frozen):
     group: str = ""
 
 
+class UnlinkedStatement(Frozen):
+    """A statement of a kernel that is linked to no line of Python: `line` is that of the generated code, `node` the FX node it
+    computes, "" if that is not known either."""
+
+    line: int
+    text: str
+    node: str = ""
+    cause: Message
+
+
 class KernelsPayload(Frozen):
-    """Coverage counts statements of generated kernels: all, linked to an FX node, linked to a line of the snippet."""
+    """Coverage counts statements of generated kernels: all, linked to an FX node, linked to a line of the snippet. `library`
+    counts those linked to a library's line alone, by that line (`torch/optim/adam.py:526`); `unlinked` are the others."""
 
     format: Literal["kernels/1"] = "kernels/1"
     id: str
@@ -99,3 +110,5 @@ class KernelsPayload(Frozen):
     statements: int = 0
     statements_with_node: int = 0
     statements_with_line: int = 0
+    library: dict[str, int] = {}
+    unlinked: list[UnlinkedStatement] = []

@@ -81,6 +81,8 @@ def _emit(session: Session, compile: str, generated: Generated, seconds: float) 
         statements=reading.statements,
         statements_with_node=reading.statements_with_node,
         statements_with_line=reading.statements_with_line,
+        library=reading.library,
+        unlinked=reading.unlinked,
     )
     links = _links(reading, prefix, f"{slug(compile)}/fusion/{kind}")
     session.artifact(code, kind="code", name="wrapper", stage=_NAME, compile=compile, graph=kind)

@@ -9,8 +9,9 @@ from typing import Literal
 
 import torch.fx as fx
 
-from compiler.ir.schedule import Kernel, KernelLaunch
+from compiler.ir.schedule import Kernel, KernelLaunch, UnlinkedStatement
 from compiler.stages.provenance import Provenance
+from compiler.text import message
 from compiler.torch_compat.kernels import Buffer, Definition, Generated, Group
 
 _CPP = re.compile(r"^(cpp_\w+) = async_compile", re.M)
@@ -24,6 +25,8 @@ _END = re.compile(r"^'''[,)]")
 _STATEMENT = re.compile(
     r"^(auto tmp\d+|tmp\d+ = |.*\bstore\(|(in_)?out_ptr\d+\[|tmp_acc\d+.* = |_tmp\d+ = |(tl\.)?atomic_)"
 )
+# What a loop sums up in: C++, Triton.
+_ACCUMULATOR = re.compile(r"\b(?:tmp_acc\d+|_tmp\d+)")
 _ABOUT = re.compile(r"^\s+(\w+) = |\bout=(\w+)|\bassert_size_stride\((\w+),")
 
 
@@ -53,6 +56,8 @@ class Reading:
     statements: int = 0
     statements_with_node: int = 0
     statements_with_line: int = 0
+    library: dict[str, int] = field(default_factory=dict)
+    unlinked: list[UnlinkedStatement] = field(default_factory=list)
 
     @staticmethod
     def of(generated: Generated, provenance: Provenance) -> Reading:
@@ -97,13 +102,22 @@ class _Reader:
         first = header + 1
         end = next((i for i in range(first, len(self.lines) + 1) if _END.match(self.lines[i - 1])), first)
         self.in_kernel.update(range(header, end + 1))
+        marked = {
+            line: nodes
+            for line in range(first, end)
+            if (nodes := [node for one in definitions for node in one.marks.get(line - first, ())])
+        }
+        summed = self._accumulators(marked)
+        template = [node for definition in definitions for node in definition.template]
         for line in range(first, end):
-            nodes = [node for definition in definitions for node in definition.marks.get(line - first, ())]
+            text = self.lines[line - 1].strip()
+            is_statement = _STATEMENT.match(text) is not None
+            nodes = marked.get(line, [])
+            if is_statement and not nodes:
+                nodes = [node for name in _ACCUMULATOR.findall(text) for node in summed.get(name, ())] or template
             self.mark(line, nodes)
-            if _STATEMENT.match(self.lines[line - 1].strip()):
-                self.reading.statements += 1
-                self.reading.statements_with_node += bool(nodes)
-                self.reading.statements_with_line += any(self.provenance.line(node) for node in nodes)
+            if is_statement:
+                self._count(line, text, nodes)
         origins = self.provenance.ordered(node for definition in definitions for node in definition.origins)
         self.mark(header, origins)
         groups = list(dict.fromkeys(group for definition in definitions for group in definition.groups))
@@ -120,6 +134,30 @@ class _Reader:
                 origins,
             )
         )
+
+    def _accumulators(self, marked: dict[int, list[fx.Node]]) -> dict[str, list[fx.Node]]:
+        """What each accumulator sums: Inductor sets it to its first value outside of the loop body."""
+        found: dict[str, list[fx.Node]] = {}
+        for line, nodes in marked.items():
+            for name in _ACCUMULATOR.findall(self.lines[line - 1]):
+                found.setdefault(name, []).extend(nodes)
+        return found
+
+    def _count(self, line: int, text: str, nodes: list[fx.Node]) -> None:
+        reading, provenance = self.reading, self.provenance
+        reading.statements += 1
+        reading.statements_with_node += bool(nodes)
+        if any(provenance.line(node) for node in nodes):
+            reading.statements_with_line += 1
+            return
+        frame = next((frame for node in nodes if (frame := provenance.library(node)) is not None), None)
+        if frame is not None:
+            place = f"{frame.file}:{frame.line}"
+            reading.library[place] = reading.library.get(place, 0) + 1
+            return
+        name = nodes[0].name if nodes else ""
+        cause = message("codegen.unlinked.no_stack", node=name) if nodes else message("codegen.unlinked.no_node")
+        reading.unlinked.append(UnlinkedStatement(line=line, text=text, node=name, cause=cause))
 
     def _made(self, kernel: Kernel, nodes: list[fx.Node]) -> Kernel:
         lines = {line for node in nodes if (line := self.provenance.line(node)) is not None}

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import torch.fx as fx
 
 from compiler.events import StageName
-from compiler.ir.graph import Node
+from compiler.ir.graph import Node, StackFrame
 from compiler.lift import lift_graph
 from compiler.session import Session, slug
 
@@ -35,9 +35,18 @@ class Provenance:
         return sorted(known, key=lambda node: (last if (found := known[node]) is None else found[0], node.name))
 
     def line(self, node: fx.Node) -> int | None:
-        """The line of the snippet that a node comes from."""
+        """The line of the snippet that a node comes from. An input has none: what is done to it (a copy in another layout) is done
+        for what reads it, so it is the line of the first reader that has one."""
         found = self._known(node)
-        return None if found is None else found[1].line
+        if found is None or found[1].line is not None or node.op != "placeholder":
+            return None if found is None else found[1].line
+        readers = (self._known(user) for user in node.users)
+        return next((reader[1].line for reader in readers if reader is not None and reader[1].line is not None), None)
+
+    def library(self, node: fx.Node) -> StackFrame | None:
+        """The library's innermost frame that a node comes from."""
+        found = self._known(node)
+        return found[1].stack[-1] if found is not None and found[1].stack else None
 
     def line_of(self, nodes: list[fx.Node]) -> int | None:
         """The line to show for several nodes: that of the last one that has any, for it gives the result."""

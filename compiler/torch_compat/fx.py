@@ -6,8 +6,11 @@ No symbolic size is ever turned into a number (that would add a guard and specia
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
+from linecache import getline
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -214,6 +217,26 @@ def modules(node: fx.Node) -> tuple[tuple[str, str, str], ...]:
     return tuple(
         (str(key), path, kind if isinstance(kind, str) else kind.__qualname__) for key, (path, kind) in stack.items()
     )
+
+
+def module_frame(node: fx.Node) -> tuple[str, int, str, str] | None:
+    """(file, line, function, code) of the `forward` of the module of `torch.nn` that a node lies in: Dynamo leaves such frames
+    out of its stacks. The line is that of the `def`. None where the module is not one of torch's."""
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
+    if not stack:
+        return None
+    kind = [*stack.values()][-1][1]
+    return _forward_of(kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}")
+
+
+@lru_cache(maxsize=1024)
+def _forward_of(kind: str) -> tuple[str, int, str, str] | None:
+    module, _, name = kind.rpartition(".")
+    forward = getattr(getattr(sys.modules.get(module), name, None), "forward", None)
+    if not kind.startswith("torch.nn.") or not isinstance(forward, FunctionType):
+        return None
+    code = forward.__code__
+    return code.co_filename, code.co_firstlineno, code.co_name, getline(code.co_filename, code.co_firstlineno).strip()
 
 
 def stack_trace(node: fx.Node) -> str:

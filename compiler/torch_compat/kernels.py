@@ -52,11 +52,12 @@ class Group:
 class Definition:
     """One kernel as it was asked for, for some fused scheduler nodes; the same text may be asked for again, for others.
     `marks` maps a line of the kernel's source, counted from 0 at its first line that is not empty, to the FX nodes it
-    computes."""
+    computes; `template` are those of the template that the kernel is made from, if it is: its lines have no marks."""
 
     name: str
     marks: dict[int, list[fx.Node]]
     origins: list[fx.Node]
+    template: list[fx.Node]
     groups: list[Group]
 
 
@@ -278,12 +279,12 @@ def _definition(state: _State, name: str, marked: str, nodes: Any) -> Definition
     return Definition(
         name=name,
         marks={number: marks for number, marks in found.items() if marks},
-        origins=[
-            origin
-            for member in members
-            if member.node is not None
-            for origin in member.node.get_origins()
-            if isinstance(origin, fx.Node)
-        ],
+        origins=_origins(members),
+        template=_origins([member for member in members if member.is_template()]),
         groups=list(dict.fromkeys(groups)),
     )
+
+
+def _origins(members: list[Any]) -> list[fx.Node]:
+    nodes = [member.node for member in members if member.node is not None]
+    return [origin for node in nodes for origin in node.get_origins() if isinstance(origin, fx.Node)]
