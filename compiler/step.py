@@ -184,14 +184,16 @@ def storages(values: Any) -> Iterator[tuple[int, int]]:
             yield from storages((tensor._indices(), tensor._values()))
 
 
-def measure(step: Step, *, file: str, before: Callable[[], None] = lambda: None, eager: bool = False) -> Measured:
-    """The third of three steps, gradients cleared before each, under the profiler. `before` is called ahead of each.
-    `file` is the snippet's, whose lines are marked; in eager execution modules are marked too."""
+def measure(
+    step: Step, *, file: str, before: Callable[[bool], None] = lambda measured: None, eager: bool = False
+) -> Measured:
+    """The third of three steps, gradients cleared before each, under the profiler. `before` is called ahead of each, and told
+    whether it is the measured one. `file` is the snippet's, whose lines are marked; in eager execution modules are marked too."""
     for _ in range(2):
-        before()
+        before(False)
         step.clear()
         step.once()
-    before()
+    before(True)
     step.clear()
     gc.collect()
     paths: AbstractContextManager[None] = (
@@ -246,13 +248,29 @@ def _left_by_forward(step: Step) -> int:
 
 def saved_by_compiled(step: Step) -> Saved:
     """What the autograd nodes really hold after one compiled forward: compiled graphs' tensors, with and without version check,
-    and, after a graph break, those that eager operators saved."""
-    output = step.forward()
+    and, after a graph break, those that eager operators saved. The former are noted when they are saved: a forward may run a
+    backward of its own, after which they are gone."""
+    contexts: list[tuple[Any, tuple[Any, ...]]] = []
+
+    def noting(save: Callable[..., Any]) -> Callable[..., Any]:
+        def save_for_backward(self: Any, *kept: Any) -> Any:
+            if "CompiledFunction" in type(self).__name__:
+                contexts.append((self, kept))
+            return save(self, *kept)
+
+        return save_for_backward
+
+    with replaced(torch.autograd.function.FunctionCtx, "save_for_backward", noting):
+        output = step.forward()
     seen: set[Any] = set()
     todo = [tensor.grad_fn for tensor in tensors(output)]
-    compiled: list[torch.Tensor] = []
+    compiled = [
+        tensor
+        for context, kept in contexts
+        for tensor in (*kept, *(getattr(context, "_tensors_no_vc_check", None) or ()))
+        if tensor is not None
+    ]
     others: list[torch.Tensor] = []
-    nodes = 0
     while todo:
         node = todo.pop()
         if node is None or node in seen:
@@ -260,17 +278,15 @@ def saved_by_compiled(step: Step) -> Saved:
         seen.add(node)
         todo += [following for following, _ in node.next_functions]
         if "CompiledFunction" in node.name():
-            nodes += 1
-            compiled += [tensor for tensor in node.saved_tensors if tensor is not None]
-            compiled += list(getattr(node, "_tensors_no_vc_check", None) or ())
-        elif hasattr(node, "saved_tensors"):
+            continue
+        if hasattr(node, "saved_tensors"):
             others += [tensor for tensor in node.saved_tensors if tensor is not None]
         else:
             saved = (getattr(node, name) for name in dir(node) if name.startswith("_saved_"))
             others += [tensor for value in saved for tensor in tensors(value)]
     given = step.given()
     total = _saved(compiled + others, given)
-    return Saved(_saved(compiled, given).tensor_bytes, total.storage_bytes, nodes)
+    return Saved(_saved(compiled, given).tensor_bytes, total.storage_bytes, len(contexts))
 
 
 def _saved(kept: list[torch.Tensor], given: frozenset[int]) -> Saved:

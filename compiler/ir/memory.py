@@ -81,13 +81,27 @@ class SavedForBackward(Frozen):
     eager_storages_bytes: int | None = None
 
 
+class BeyondPlan(Frozen):
+    """What the dry run has besides Inductor's plan, in bytes. `planned_peak` is its peak without it: without what an operator
+    allocates for itself and releases (its workspace), what runs outside of the compiled graphs (autograd, eager code between
+    them), and the buffers of the bodies of higher-order operators, which are planned apart. The others are those bytes at the
+    peak of the dry run."""
+
+    planned_peak: int
+    workspace: int = 0
+    outside: int = 0
+    bodies: int = 0
+
+
 class MemoryPayload(Frozen):
     """The stage's figures side by side; the timelines are artifacts of their own. `limit_bytes` is the memory of the device that
-    the code was compiled for, parameters and inputs having their part of it too; null for the CPU."""
+    the code was compiled for, parameters and inputs having their part of it too; null for the CPU. `beyond_plan` is there where
+    a plan is."""
 
     format: Literal["memory/1"] = "memory/1"
     peaks: dict[str, int]
     saved: SavedForBackward
+    beyond_plan: BeyondPlan | None = None
     definition: Message
     limit_bytes: int | None = None
     notes: list[Message] = []

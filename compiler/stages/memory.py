@@ -9,17 +9,21 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any, Literal
 
 import torch
 
+from compiler.beyond_plan import beyond_plan
 from compiler.events import Finding, Mode, Severity, StageFailed, StageFinished, StageName, StageSkipped, StageStarted
 from compiler.fork import AsideError, aside
 from compiler.ir.code import CodePayload
-from compiler.ir.graph import Node, ScalarValue, SymbolicSize, TensorValue
-from compiler.ir.memory import MemoryPayload, MemoryTimelinePayload, SavedForBackward, Series
+from compiler.ir.graph import Node
+from compiler.ir.memory import BeyondPlan, MemoryPayload, MemoryTimelinePayload, SavedForBackward, Series
+from compiler.lift import lift_graph
 from compiler.plan_timeline import plan_timeline
 from compiler.session import Session, slug
 from compiler.snippet import Loaded
+from compiler.stages.kept import saved_by_partition
 from compiler.step import (
     Measured,
     Saved,
@@ -34,9 +38,11 @@ from compiler.step import (
 from compiler.targets import Device
 from compiler.text import Message, message
 from compiler.timeline import GeneratedCode, Origin, Origins, build, locate
+from compiler.torch_compat.aot import around_partition
 from compiler.torch_compat.compiles import current_compile
 from compiler.torch_compat.interpreter import interpreted
-from compiler.torch_compat.wrapper import Built, dry, make_dry, mark_lines, marker
+from compiler.torch_compat.replay import Replay
+from compiler.torch_compat.wrapper import Built, make_dry, mark_lines, marker
 
 STAGE = StageName.MEMORY
 LIMIT_SECONDS = 60.0
@@ -45,13 +51,14 @@ _WORTH_TELLING_BYTES = 1024
 
 @dataclass(frozen=True)
 class _Dry:
-    """What the fork of the dry run says. `used` are the indices of the generated modules that ran in the measured step;
-    `codes` what was generated anew in the fork; `again` whether that still happened in the measured step."""
+    """What the fork of the dry run says. `partition` is what the partitioner said of the graphs that ran in the measured step,
+    for the sizes they were called with: bytes saved, and those of activations; None where it was not asked. `codes` is what was
+    generated anew in the fork; `again` whether that still happened in the measured step."""
 
     measured: Measured
     eager: Saved | None
     compiled: Saved | None
-    used: frozenset[int]
+    partition: tuple[int, int] | None
     codes: list[tuple[str, str, str]] = field(default_factory=list)
     again: bool = False
 
@@ -87,11 +94,13 @@ def estimate(session: Session, device: Device) -> None:
         return
     with session.watching(STAGE):
         peak = _tell_plan(session, session_origins(session))
-        partition = _partition_bytes(session, frozenset(range(len(session.modules))))
+        tally = session.tally
+        split = len(tally.saved_bytes) == sum(module.graph == "forward" for module in session.modules) > 0
         payload = MemoryPayload(
             peaks={} if peak is None else {"plan": peak},
             saved=SavedForBackward(
-                partition_bytes=partition and partition[0], partition_activation_bytes=partition and partition[1]
+                partition_bytes=sum(tally.saved_bytes) if split else None,
+                partition_activation_bytes=sum(tally.saved_activation_bytes) if split else None,
             ),
             definition=message("memory.definition"),
             limit_bytes=int(device.memory_bytes.value),
@@ -104,39 +113,37 @@ def estimate(session: Session, device: Device) -> None:
 
 def _dry_in_fork(session: Session, subject: Subject) -> _Dry:
     torch.set_num_threads(1)
-    used: set[int] = set()
-    swapped = 0
-
-    # A compile in here (other options than the script's, values that are not right) is not for the C++ compiler either.
-    hooks = interpreted(current_compile, session.modules.append)
-
-    def swap() -> None:
-        nonlocal swapped
-        used.clear()
-        for index in range(swapped, len(session.modules)):
-            module = session.modules[index]
-            call = dry(module.code, module.constants, str(index))
-            module.runner = _noting(call, index, used)
-        swapped = len(session.modules)
-
     captured = len(session.modules)
+    replay = Replay(session.modules)
+    # A compile in here (other options than the script's) is not for the C++ compiler either.
+    hooks = interpreted(current_compile, replay.add)
+
+    def lifted(half: Literal["forward", "backward"], graph: torch.fx.Graph) -> None:
+        key = (current_compile() or "", StageName.PARTITION, half)
+        session.graphs[key] = lift_graph(graph, id="/".join(key), sources=session.sources, phase_of=lambda _: half)
+
+    def partitioned(module: torch.fx.GraphModule, partitioner: str, run: Callable[[], Any]) -> Any:
+        halves = run()
+        lifted("forward", halves[0].graph)
+        lifted("backward", halves[1].graph)
+        return halves
+
     eager = saved_by_eager(Step(subject, subject.model)) if subject.backward else None
-    with hooks:
+    with hooks, around_partition(partitioned):
         step = Step(subject, torch.compile(subject.model, **subject.compile_kwargs))
-        measured = measure(step, file=subject.file, before=swap)
-        again = len(session.modules) > swapped
-        executed = frozenset(used)
-        compiled = saved_by_compiled(step) if subject.backward else None
+        measured = measure(step, file=subject.file, before=replay.begin)
+        again, used = replay.again, replay.used
+        compiled = None
+        if subject.backward:
+            replay.begin(False)
+            step.once()
+            replay.begin(True)
+            compiled = saved_by_compiled(step)
+    called = [(session.modules[index], given) for index, given in used]
+    forwards = [(module.compile, given) for module, given in called if module.graph == "forward"]
+    partition = saved_by_partition(session, forwards)
     codes = [(module.compile or "", module.graph, module.code) for module in session.modules[captured:]]
-    return _Dry(measured, eager, compiled, executed, codes, again)
-
-
-def _noting(call: Callable[[list[object]], object], index: int, used: set[int]) -> Callable[[list[object]], object]:
-    def run(args: list[object]) -> object:
-        used.add(index)
-        return call(args)
-
-    return run
+    return _Dry(measured, eager, compiled, partition, codes, again)
 
 
 def _tell_dry(session: Session, subject: Subject, found: _Dry) -> None:
@@ -147,7 +154,9 @@ def _tell_dry(session: Session, subject: Subject, found: _Dry) -> None:
     timeline = timeline_of(found.measured, codes, "dry_run", message("memory.method_dry_run"), caveats)
     session.artifact(timeline, kind="timeline", name="dry_run", stage=STAGE)
     plan_peak = _tell_plan(session, origins)
-    partition = _partition_bytes(session, found.used)
+    texts = {f"{slug(compile_id)}/codegen/{graph}": text for compile_id, graph, text in generated}
+    beyond = None if plan_peak is None else beyond_plan(timeline, texts)
+    partition = found.partition
     saved = SavedForBackward(
         partition_bytes=partition and partition[0],
         partition_activation_bytes=partition and partition[1],
@@ -159,14 +168,9 @@ def _tell_dry(session: Session, subject: Subject, found: _Dry) -> None:
     if kept is not None and eager is not None and kept - eager >= _WORTH_TELLING_BYTES:
         text = message("memory.keeps_more", compiled=kept, eager=eager)
         session.emit(Finding(severity=Severity.NOTE, message=text), stage=STAGE)
-    notes = []
-    if saved.partition_bytes != saved.kept_tensor_bytes and _symbolic(session, found.used):
-        # The partitioner's sizes are those of the call that was compiled, which was another one.
-        saved = saved.model_copy(update={"partition_bytes": None, "partition_activation_bytes": None})
-        notes.append(message("memory.other_sizes"))
     session.saved = saved
     peaks = {"dry_run": timeline.peak_bytes} | ({} if plan_peak is None else {"plan": plan_peak})
-    tell(session, peaks, saved, subject, notes)
+    tell(session, peaks, saved, subject, beyond=beyond)
 
 
 def _tell_plan(session: Session, origins: Origins) -> int | None:
@@ -192,11 +196,22 @@ def _tell_plan(session: Session, origins: Origins) -> int | None:
 
 
 def tell(
-    session: Session, peaks: dict[str, int], saved: SavedForBackward, subject: Subject, notes: Sequence[Message] = ()
+    session: Session,
+    peaks: dict[str, int],
+    saved: SavedForBackward,
+    subject: Subject,
+    notes: Sequence[Message] = (),
+    beyond: BeyondPlan | None = None,
 ) -> None:
     """The stage's figures, and its end."""
     about = [subject.note] if subject.note is not None else []
-    payload = MemoryPayload(peaks=peaks, saved=saved, definition=message("memory.definition"), notes=[*about, *notes])
+    payload = MemoryPayload(
+        peaks=peaks,
+        saved=saved,
+        beyond_plan=beyond,
+        definition=message("memory.definition"),
+        notes=[*about, *notes],
+    )
     session.artifact(payload, kind="memory", name="memory", stage=STAGE)
     facts: dict[str, int | float | str | bool | None] = {f"peak_{name}": size for name, size in peaks.items()}
     session.emit(StageFinished(facts=facts | {"saved_bytes": saved.kept_storages_bytes}), stage=STAGE)
@@ -217,27 +232,6 @@ def timeline_of(
         outputs=measured.outputs,
         gradients=measured.gradients,
         caveats=caveats,
-    )
-
-
-def _partition_bytes(session: Session, used: frozenset[int]) -> tuple[int, int] | None:
-    """Saved bytes, and those of activations, by the partitioner, of the graphs in the step. The tally has one entry for each
-    partition, in order; they belong to the forward graphs when these are as many."""
-    tally = session.tally
-    forwards = [index for index, module in enumerate(session.modules) if module.graph == "forward"]
-    if not forwards or not (len(forwards) == len(tally.saved_bytes) == len(tally.saved_activation_bytes)):
-        return None
-    mine = [place for place, index in enumerate(forwards) if index in used]
-    return sum(tally.saved_bytes[place] for place in mine), sum(tally.saved_activation_bytes[place] for place in mine)
-
-
-def _symbolic(session: Session, used: frozenset[int]) -> bool:
-    """Whether a graph of the step has sizes that are expressions."""
-    modules = [session.modules[index] for index in used if index < len(session.modules)]
-    graphs = [session.graphs.get((module.compile, StageName.PARTITION, "forward")) for module in modules]
-    values = [node.value for graph in graphs if graph is not None for node in graph.nodes]
-    return any(isinstance(value, ScalarValue) for value in values) or any(
-        isinstance(size, SymbolicSize) for value in values if isinstance(value, TensorValue) for size in value.shape
     )
 
 

@@ -35,8 +35,8 @@ class Provenance:
         return sorted(known, key=lambda node: (last if (found := known[node]) is None else found[0], node.name))
 
     def line(self, node: fx.Node) -> int | None:
-        """The line of the snippet that a node comes from. An input has none: what is done to it (a copy in another layout) is done
-        for what reads it, so it is the line of the first reader that has one."""
+        """The line of the snippet that a node comes from. An input has none: what is done to it (a copy in another layout) is
+        done for what reads it, so it is the line of the first reader that has one."""
         found = self._known(node)
         if found is None or found[1].line is not None or node.op != "placeholder":
             return None if found is None else found[1].line

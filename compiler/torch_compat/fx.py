@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from linecache import getline
 from types import FunctionType
 from typing import Any
 
+import sympy
 import torch
 import torch.fx as fx
+import torch.utils._sympy.functions as _sympy
 
 from compiler.ir.graph import ScalarValue, Size, SymbolicSize, TensorValue, TupleValue, Value
 
@@ -36,6 +38,13 @@ def size(value: Any) -> Size:
     if expr.is_number:
         return int(expr)
     return _symbolic(str(expr), _as_int(node.hint))
+
+
+def evaluate(expr: str, sizes: Mapping[str, int]) -> int | None:
+    """An expression of torch's, as text, for these values of its symbols; None when one is missing."""
+    functions = {name: getattr(_sympy, name) for name in _sympy.__all__}
+    value = sympy.sympify(expr, locals=functions | {name: sympy.Integer(at) for name, at in sizes.items()})
+    return int(value) if value.is_Integer else None
 
 
 def _as_int(hint: object) -> int | None:

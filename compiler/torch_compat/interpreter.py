@@ -15,6 +15,7 @@ from typing import Any
 import sympy
 import torch
 from torch._dynamo.utils import dynamo_timed
+from torch._higher_order_ops.while_loop import while_loop_op
 from torch._inductor.graph import GraphLowering
 
 from compiler.torch_compat.rng import OVERRIDES
@@ -45,6 +46,11 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
     compile_id = ""
     kind = ""
 
+    def __init__(self, module: torch.fx.GraphModule, turns: dict[str, list[int]]) -> None:
+        super().__init__(module, garbage_collect_values=True)
+        self.extra_traceback = False
+        self._turns = turns
+
     def run_node(self, n: torch.fx.Node) -> Any:
         try:
             return super().run_node(n)
@@ -55,7 +61,21 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
             raise
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if target is while_loop_op:
+            args = self._counted(*args)
         return OVERRIDES.get(target, target)(*args, **kwargs)
+
+    def _counted(self, condition: Any, body: Callable[..., Any], *rest: Any) -> tuple[Any, ...]:
+        """The arguments of a loop, whose turns are counted under its condition's name."""
+        names = {id(module): name for name, module in self.module.named_modules()}
+        turns = self._turns.setdefault(names.get(id(condition), ""), [])
+        turns.append(0)
+
+        def turn(*carried: Any) -> Any:
+            turns[-1] += 1
+            return body(*carried)
+
+        return condition, turn, *rest
 
 
 class _Facade:
@@ -89,9 +109,10 @@ class InterpretedModule:
         self.runner: Callable[[list[Any]], Sequence[Any]] = self.interpret
         # Outputs that were to be tensors, by the fake kernels, and were nothing when the graph ran: name and operator of each.
         self.absent: dict[str, str] = {}
+        # How often each `while_loop` of the last call turned, by the name of its condition.
+        self.turns: dict[str, list[int]] = {}
         # GraphLowering's own copy of the post-grad graph, as it was lowered.
-        self._interpreter = _Interpreter(lowering.orig_gm, garbage_collect_values=True)
-        self._interpreter.extra_traceback = False
+        self._interpreter = _Interpreter(lowering.orig_gm, self.turns)
         self._interpreter.compile_id, self._interpreter.kind = compile or "", self.graph
         self._inputs = list(lowering.graph_inputs.values())
         # Read after code generation: only then are the layouts of the outputs final.
@@ -105,6 +126,7 @@ class InterpretedModule:
         """Run the post-grad graph with what the generated wrapper does besides: checked inputs, and outputs in their strides."""
         self._check(args)
         sizes = self._sizes(args) if self._symbolic else {}
+        self.turns.clear()
         with torch.no_grad():
             values = self._interpreter.boxed_run(args)
         self._note_absent(values)

@@ -24,6 +24,7 @@ from compiler.torch_compat.compiles import current_compile
 from compiler.torch_compat.hooks import replaced
 from compiler.torch_compat.profiler import mark
 
+_CONDITION = re.compile(r"\(\w+_cond_result,\) = (\w+)\(")
 Call = Callable[[list[Any]], Any]
 _AT = "__aotscope_at__"
 _NEVER_RUN = {"get_args", "benchmark_compiled_module", "__init__", "recursively_apply_fns"}
@@ -84,9 +85,28 @@ def _zeros(empty: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     return zeros
 
 
-def dry(text: str, constants: dict[str, Any], tag: str) -> Call:
+def _counted(condition: Callable[..., Any], name: str, turns: dict[str, list[int]]) -> Callable[..., Any]:
+    """The condition of a loop, true as often as the first of its `turns` says, which it then removes."""
+    done = 0
+
+    def decide(args: Any) -> Any:
+        nonlocal done
+        result = condition(args)
+        wanted = turns.get(name)
+        if wanted and isinstance(result[0], torch.Tensor):
+            done = done + 1 if done < wanted[0] else 0
+            result[0].fill_(done > 0)
+            if not done:
+                wanted.pop(0)
+        return result
+
+    return decide
+
+
+def dry(text: str, constants: dict[str, Any], tag: str, turns: dict[str, list[int]] | None = None) -> Call:
     """The wrapper's `call`, with every C++ kernel doing nothing and every buffer filled with zeros: it allocates, calls
-    external kernels and releases as the real one does, and needs no C++ compiler. What is computed is not right."""
+    external kernels and releases as the real one does, and needs no C++ compiler. What is computed is not right. `turns` says
+    how often each `while_loop`, by the name of its condition, turns; it is read, and used up, by each call."""
     guards = torch._C._dynamo.guards
     empty = guards._empty_strided_cpu
 
@@ -103,6 +123,9 @@ def dry(text: str, constants: dict[str, Any], tag: str) -> Call:
     finally:
         guards._empty_strided_cpu = empty
         AsyncCompile.cpp_pybinding, AsyncCompile.cpp = kernels
+    if turns is not None:
+        for name in set(_CONDITION.findall(text)):
+            namespace[name] = _counted(namespace[name], name, turns)
     call: Call = namespace["call"]
     return call
 

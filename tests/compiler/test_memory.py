@@ -106,10 +106,11 @@ def test_the_partitions_bytes_are_what_autograd_really_holds(runs: dict[str, Any
     assert saved["partition_bytes"] == saved["kept_tensor_bytes"] > 0
 
 
-def test_the_partitions_bytes_for_other_sizes_are_left_out(runs: dict[str, Any]) -> None:
-    found = payload(runs["dynamic_batch"], "memory")
-    assert found["saved"]["partition_bytes"] is None
-    assert [note["key"] for note in found["notes"]] == ["memory.other_sizes"]
+def test_the_partitions_bytes_are_those_of_the_steps_sizes(runs: dict[str, Any]) -> None:
+    """Four calls with other sizes, one of them compiled with symbols; the step is the first."""
+    saved = payload(runs["dynamic_batch"], "memory")["saved"]
+    assert saved["partition_bytes"] == saved["kept_tensor_bytes"] == 512
+    assert saved["partition_activation_bytes"] == saved["kept_storages_bytes"] == 256
 
 
 def test_a_channels_last_copy_makes_compiled_keep_more_than_eager_and_the_partition_say(runs: dict[str, Any]) -> None:
