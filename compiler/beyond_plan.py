@@ -16,7 +16,7 @@ _CALL = re.compile(r"^ *def call\(", re.MULTILINE)
 def beyond_plan(dry_run: MemoryTimelinePayload, texts: Mapping[str, str]) -> BeyondPlan:
     """`texts` maps the id of a generated file (`0_0/codegen/forward`) to it: above its `call` stand the bodies of higher-order
     operators."""
-    calls = {id: text[: found.start()].count("\n") for id, text in texts.items() if (found := _CALL.search(text))}
+    calls = {file: text[: found.start()].count("\n") for file, text in texts.items() if (found := _CALL.search(text))}
     blocks, words = dry_run.blocks, dry_run.strings
     change = [0] * (len(dry_run.points.live) + 1)
     at_peak: dict[Owner, int] = {"plan": 0, "workspace": 0, "outside": 0, "bodies": 0}

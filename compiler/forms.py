@@ -62,7 +62,7 @@ class Declared(Form):
         self._loaded_eager = eager
         self._loaded: Loaded | None = None
         self.declared_random = eager.rng
-        self.eager = subject_of(eager, resolved)
+        self.eager = subject_of(eager, resolved, asked)
 
     def run_eager(self) -> Outcome:
         return self._run(self._loaded_eager, self._loaded_eager.model)
@@ -71,7 +71,7 @@ class Declared(Form):
         if self._loaded is None:
             _seed_others()
             self._loaded = load(self._snippet)
-            self.compiled = subject_of(self._loaded, self._resolved)
+            self.compiled = subject_of(self._loaded, self._resolved, self._asked)
         self.function = torch.compile(self._loaded.model, **self._loaded.compile_kwargs)
         return self._run(self._loaded, self.function)
 

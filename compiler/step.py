@@ -42,13 +42,15 @@ class Saved:
 @dataclass(frozen=True)
 class Subject:
     """What a step runs: `model` on `args` and `kwargs`, with a backward when `training`; `file` is the snippet's. A `scenario` is
-    itself the step: what is forward in it and what backward is its own affair."""
+    itself the step: what is forward in it and what backward is its own affair. `no_grad` where the snippet's own calls are made
+    so: in another grad mode a compiled function is compiled again."""
 
     file: str
     model: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     training: bool
+    no_grad: bool = False
     compile_kwargs: dict[str, Any] = field(default_factory=dict)
     scenario: Callable[[Callable[..., Any]], Any] | None = None
     note: Message | None = None
@@ -58,14 +60,15 @@ class Subject:
         return self.training and self.scenario is None
 
 
-def subject_of(loaded: Loaded, mode: Mode) -> Subject:
-    """The step of a declared snippet: its first call. `mode` is resolved, not auto."""
+def subject_of(loaded: Loaded, mode: Mode, asked: Mode) -> Subject:
+    """The step of a declared snippet: its first call. `mode` is the one that was `asked` for, resolved, not auto."""
     return Subject(
         file=str(loaded.snippet.file),
         model=loaded.model,
         args=loaded.calls[0],
         kwargs=loaded.kwargs,
         training=mode is Mode.TRAINING,
+        no_grad=asked is Mode.INFERENCE,
         compile_kwargs=loaded.compile_kwargs,
         scenario=loaded.scenario,
         note=message("memory.scenario_step") if loaded.scenario is not None else None,
@@ -113,7 +116,9 @@ def script_subject(first: FirstCall | None, file: str, compile_kwargs: dict[str,
     if first is None:
         return None
     model, args, kwargs, training = first
-    return Subject(file, model, args, kwargs, training, compile_kwargs or {}, note=message("memory.script_step"))
+    return Subject(
+        file, model, args, kwargs, training, not training, compile_kwargs or {}, note=message("memory.script_step")
+    )
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
@@ -135,7 +140,7 @@ class Step:
         subject = self._subject
         if subject.scenario is not None:
             return subject.scenario(self._function)
-        with nullcontext() if subject.training else torch.no_grad():
+        with torch.no_grad() if subject.no_grad else nullcontext():
             return self._function(*subject.args, **subject.kwargs)
 
     def once(self) -> Any:

@@ -47,6 +47,8 @@ from compiler.torch_compat.wrapper import Built, make_dry, mark_lines, marker
 STAGE = StageName.MEMORY
 LIMIT_SECONDS = 60.0
 _WORTH_TELLING_BYTES = 1024
+# How Inductor's C++ templates ask for memory of their own.
+_ALLOCATES = "at::getCPUAllocator()"
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,9 @@ def dry_run(session: Session, loaded: Loaded | None, mode: Mode) -> None:
     """The dry run, after the calls were captured: emits the stage's events. Of a script (`loaded` None), the step is the first
     call of something that it compiled (`session.first_call`). A fault of the dry run is the stage's failure."""
     subject = (
-        subject_of(loaded, mode) if loaded is not None else script_subject(session.first_call, session.sources.main)
+        subject_of(loaded, mode, session.options.mode)
+        if loaded is not None
+        else script_subject(session.first_call, session.sources.main)
     )
     session.emit(StageStarted(), stage=STAGE)
     if subject is None:
@@ -149,6 +153,8 @@ def _dry_in_fork(session: Session, subject: Subject) -> _Dry:
 def _tell_dry(session: Session, subject: Subject, found: _Dry) -> None:
     caveats = [message("memory.again")] if found.again else []
     generated = [(module.compile or "", module.graph, module.code) for module in session.modules] + found.codes
+    if allocating := sum(_ALLOCATES in text for _, _, text in generated):
+        caveats.append(message("memory.kernel_allocates", count=allocating))
     origins = session_origins(session)
     codes = [GeneratedCode(*code, origins) for code in generated]
     timeline = timeline_of(found.measured, codes, "dry_run", message("memory.method_dry_run"), caveats)

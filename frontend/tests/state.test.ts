@@ -160,15 +160,17 @@ describe("words", () => {
 describe("memory figures", () => {
   const saved = { partition_bytes: null, partition_activation_bytes: null, kept_tensor_bytes: null, kept_storages_bytes: null, eager_storages_bytes: null };
   const definition = { key: "memory.definition", params: {} };
+  const beyond = { planned_peak: 8, workspace: 0, outside: 0, bodies: 0 };
   const note = { key: "memory.note", params: {} };
 
   test("adds what is told later, and unknowns erase nothing", () => {
-    const capture = { format: "memory/1" as const, peaks: { dry_run: 8, plan: 8 }, saved: { ...saved, partition_bytes: 5 }, definition, limit_bytes: null, notes: [note] };
-    const native = { format: "memory/1" as const, peaks: { dry_run: 8, eager: 9 }, saved: { ...saved, eager_storages_bytes: 7 }, definition, limit_bytes: null, notes: [note] };
+    const capture = { format: "memory/1" as const, peaks: { dry_run: 8, plan: 8 }, saved: { ...saved, partition_bytes: 5 }, beyond_plan: beyond, definition, limit_bytes: null, notes: [note] };
+    const native = { format: "memory/1" as const, peaks: { dry_run: 8, eager: 9 }, saved: { ...saved, eager_storages_bytes: 7 }, beyond_plan: null, definition, limit_bytes: null, notes: [note] };
     expect(mergeMemory(capture, native)).toEqual({
       format: "memory/1",
       peaks: { dry_run: 8, plan: 8, eager: 9 },
       saved: { ...saved, partition_bytes: 5, eager_storages_bytes: 7 },
+      beyond_plan: beyond,
       definition,
       limit_bytes: null,
       notes: [note],

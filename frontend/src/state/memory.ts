@@ -7,12 +7,17 @@ import { artifacts, compile, ready, run } from "./store";
  * earlier one said, and its unknowns never erase it.
  */
 export function memoryFigures(): MemoryPayload | null {
+  return memoryPhases().reduce<MemoryPayload | null>((before, after) => (before ? mergeMemory(before, after) : after), null);
+}
+
+/** What each phase told, as far as it is here. */
+export function memoryPhases(): MemoryPayload[] {
   const stage = stageOf(run.value, compile.value, "memory");
-  if (!findArtifact(stage, "memory")) return null;
+  if (!findArtifact(stage, "memory")) return [];
   return stage.artifacts
     .filter((made) => made.kind === "memory")
     .map((made) => ready(artifacts.value.get<"memory">({ ...made.ref, kind: "memory" }).value))
-    .reduce((before, after) => (before && after ? mergeMemory(before, after) : (after ?? before)), null);
+    .filter((told) => told !== null);
 }
 
 export function mergeMemory(before: MemoryPayload, after: MemoryPayload): MemoryPayload {
@@ -22,6 +27,7 @@ export function mergeMemory(before: MemoryPayload, after: MemoryPayload): Memory
     ...after,
     peaks: { ...before.peaks, ...after.peaks },
     saved: { ...before.saved, ...Object.fromEntries(known) },
+    beyond_plan: after.beyond_plan ?? before.beyond_plan,
     notes: [...before.notes.filter((note) => !said.has(JSON.stringify(note))), ...after.notes],
   };
 }

@@ -3,9 +3,10 @@ import { useRef } from "preact/hooks";
 import type { MetalPayload } from "../generated/contract";
 import { t } from "../messages";
 import { offline } from "../app/control";
-import { closure, entityPrefix, graphsOf, payload, place, ready, run, select, selected, show } from "../state/store";
+import { stageOf } from "../state/events";
+import { closure, compile, entityPrefix, graphsOf, payload, place, ready, run, select, selected, show } from "../state/store";
 import { Derived } from "./Derived";
-import { coverageDerivation } from "./derivations";
+import { coverageDerivation, kernelsDerivation } from "./derivations";
 import { chosenGraph } from "./GraphStage";
 import { levelTabs, MetalOf, MetalView, type LevelTab } from "./Metal";
 import { Empty, GraphPick, Tabs } from "./parts";
@@ -77,12 +78,12 @@ function Generated() {
           onPick={(to) => show({ tab: to === "file" ? null : to, kernel: to === "file" || to === "roofline" ? place.value.kernel : openKernel(tritons) })}
         />
         {kernels && (
-          <span class="dim">
+          <Derived class="chip" how={kernelsDerivation(kernels, stageOf(run.value, compile.value, "codegen").byGraph[graph] ?? {})}>
             {t("codegen.count", {
               kernels: kernels.kernels.filter((kernel) => kernel.kind !== "extern").length,
               calls: kernels.kernels.filter((kernel) => kernel.kind === "extern").length,
             })}
-          </span>
+          </Derived>
         )}
         <span class="sp" />
         {kernels && kernels.statements > 0 && (

@@ -3,7 +3,7 @@ import { bytes } from "../messages/format";
 import { memoryFigures } from "../state/memory";
 import { payload, ready } from "../state/store";
 import { TimelinePane } from "../timeline/TimelinePane";
-import { peakDerivation, savedDerivation } from "./derivations";
+import { heldDerivation, keptDerivation, peakDerivation } from "./derivations";
 import { Figure } from "./parts";
 
 const PEAKS = ["eager", "plan", "dry_run", "compiled"] as const;
@@ -34,10 +34,10 @@ export function Memory() {
             <Figure value={bytes(memory.limit_bytes)} label={t("memory.limit")} how={{ from: t("derive.limit") }} />
           )}
           {saved && saved.kept_storages_bytes !== null && (
-            <Figure value={bytes(saved.kept_storages_bytes)} label={t("memory.kept")} how={savedDerivation() ?? { from: t("derive.storages") }} />
+            <Figure value={bytes(saved.kept_storages_bytes)} label={t("memory.kept")} how={keptDerivation()} />
           )}
           {saved && saved.eager_storages_bytes !== null && (
-            <Figure value={bytes(saved.eager_storages_bytes)} label={t("memory.eager_kept")} how={{ from: t("derive.storages") }} />
+            <Figure value={bytes(saved.eager_storages_bytes)} label={t("memory.eager_kept")} how={heldDerivation("eager_storages_bytes")} />
           )}
         </div>
         <TimelinePane list={40} />

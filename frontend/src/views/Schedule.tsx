@@ -2,6 +2,8 @@ import { useRef } from "preact/hooks";
 import { t, type Key } from "../messages";
 import { bytes, size } from "../messages/format";
 import { closure, entityPrefix, graphsOf, payload, ready, select, selected, show } from "../state/store";
+import { Derived } from "./Derived";
+import { scheduledDerivation } from "./derivations";
 import { chosenGraph } from "./GraphStage";
 import { Empty, GraphPick, stepKeys } from "./parts";
 import { useReveal } from "./reveal";
@@ -27,7 +29,9 @@ export function Schedule() {
     <>
       <div class="bar">
         <GraphPick graphs={graphs} at={graph} onPick={(to) => show({ graph: to, node: null, line: null })} />
-        <span class="dim">{t("schedule.count", { count: schedule.nodes.length })}</span>
+        <Derived class="chip" how={scheduledDerivation(schedule, ready(payload("fusion", "fusion", graph || undefined)))}>
+          {t("schedule.count", { count: schedule.nodes.length })}
+        </Derived>
       </div>
       <div class="body view cols">
         <div

@@ -2,7 +2,8 @@ import type { ExecutionPayload, FusionPayload, KernelsPayload, MemoryTimelinePay
 import type { GraphModel } from "../graph/model/graph";
 import { say, t, type Key } from "../messages";
 import { bytes, seconds } from "../messages/format";
-import { memoryFigures } from "../state/memory";
+import type { Facts } from "../state/events";
+import { memoryFigures, memoryPhases } from "../state/memory";
 import { payload, ready, run } from "../state/store";
 import { aliveAt } from "../timeline/stack";
 import type { Check, Derivation } from "./Derived";
@@ -73,15 +74,20 @@ export function peakDerivation(series: MemoryTimelinePayload["series"]): Derivat
   if (!timeline) return null;
   const peaks = memoryFigures()?.peaks ?? {};
   const alive = aliveAt(timeline, timeline.peak_point);
+  const beyond = series === "plan" ? memoryFigures()?.beyond_plan : null;
+  const reasons = (["workspace", "outside", "bodies"] as const).filter((kind) => beyond?.[kind]);
   return {
-    from: say(timeline.method),
+    from: [say(timeline.method), ...timeline.caveats.map((caveat) => say(caveat))].join(" "),
     terms: [
       [t("derive.points"), String(timeline.points.live.length)],
       [t("derive.end"), bytes(timeline.end_bytes)],
       [t("derive.peak_at"), `${timeline.peak_point} · ${timeline.strings[timeline.points.label[timeline.peak_point]!] ?? ""}`],
+      // Why the dry run below has more.
+      ...reasons.map((kind): [string, string] => [t(`derive.beyond_${kind}` as Key), bytes(beyond![kind])]),
     ],
     checks: [
       ...check(t("derive.blocks", { count: alive.length }), timeline.peak_bytes, sum(alive.map((block) => timeline.blocks.bytes[block]!)), bytes),
+      ...(beyond?.bodies || beyond?.outside ? [] : check(t("derive.planned"), timeline.peak_bytes, beyond?.planned_peak, bytes)),
       ...TWINS[series].flatMap((other) => check(t(`peak.${other}` as Key), timeline.peak_bytes, peaks[other], bytes)),
     ],
   };
@@ -141,25 +147,84 @@ export function groupsDerivation(fusion: FusionPayload, schedule: SchedulePayloa
   };
 }
 
-export function refusedDerivation({ decisions }: FusionPayload): Derivation {
+export function refusedDerivation({ decisions, groups }: FusionPayload): Derivation {
   const refused = decisions.filter((one) => !one.fused);
   const again = refused.filter((one) => one.asked === "again").length;
+  const left = new Set(groups.map((group) => group.name));
+  const pairs = new Set(refused.filter((one) => left.has(one.first) && left.has(one.second)).map((one) => [one.first, one.second].toSorted().join()));
   return {
     from: t("derive.refused"),
     terms: [
       [t("fusion.by_inductor"), String(refused.length - again)],
       [t("fusion.again"), String(again)],
     ],
+    // Of many groups not every pair is asked about again.
+    checks: again ? check(t("derive.pairs"), pairs.size, (groups.length * (groups.length - 1)) / 2) : [],
   };
 }
 
-export function coverageDerivation(kernels: KernelsPayload): Derivation {
+/** Statements of the generated kernels: of a line of the model, of a library's line, of none, and why. */
+export function coverageDerivation({ statements, statements_with_node, statements_with_line, library, unlinked }: KernelsPayload): Derivation {
+  const places = Object.entries(library ?? {}).toSorted(([, a], [, b]) => b - a);
+  const ofLibrary = sum(places.map(([, count]) => count));
+  const why = new Map<string, number>();
+  for (const { cause } of unlinked ?? []) why.set(say(cause), (why.get(say(cause)) ?? 0) + 1);
   return {
     from: t("codegen.coverage_help"),
     terms: [
-      [t("derive.statements"), String(kernels.statements)],
-      [t("derive.with_node"), String(kernels.statements_with_node)],
-      [t("derive.with_line"), String(kernels.statements_with_line)],
+      [t("derive.statements"), String(statements)],
+      [t("derive.with_node"), String(statements_with_node)],
+      [t("derive.with_line"), String(statements_with_line)],
+      ...(ofLibrary ? [[t("derive.with_library"), String(ofLibrary)] as const] : []),
+      ...places.slice(0, MOST_PLACES).map(([place, count]) => [place, String(count)] as const),
+      ...[...why].map(([cause, count]) => [cause, String(count)] as const),
     ],
+    checks: library ? check(t("derive.added_up"), statements, statements_with_line + ofLibrary + unlinked.length) : [],
+  };
+}
+
+const MOST_PLACES = 6;
+
+/** Kernels and external calls: those listed, against those that the stage counted in the generated text. */
+export function kernelsDerivation(kernels: KernelsPayload, facts: Facts): Derivation {
+  const external = kernels.kernels.filter((kernel) => kernel.kind === "extern").length;
+  return {
+    from: t("derive.kernels"),
+    terms: [[t("derive.launches"), String(facts["launches"] ?? "")]],
+    checks: [
+      ...check(t("derive.kernels_in_text"), kernels.kernels.length - external, number(facts["kernels"])),
+      ...check(t("derive.calls_in_text"), external, number(facts["extern"])),
+      ...check(t("derive.launches_listed"), number(facts["launches"]) ?? 0, sum(kernels.kernels.map((kernel) => (kernel.kind === "extern" ? 0 : kernel.launches.length)))),
+    ],
+  };
+}
+
+const number = (value: unknown): number | null => (typeof value === "number" ? value : null);
+
+/** Inductor's nodes before fusion, against what the fusion was given. */
+export function scheduledDerivation(schedule: SchedulePayload, fusion: FusionPayload | null): Derivation {
+  const kinds = new Map<string, number>();
+  for (const { kind } of schedule.nodes) kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+  return {
+    from: t("derive.schedule"),
+    terms: [...kinds].map(([kind, count]) => [kind, String(count)]),
+    checks: check(t("derive.fusion_given"), schedule.nodes.length, fusion?.nodes_before),
+  };
+}
+
+/** What is kept for the backward: the partition's account of it, and the storages held. */
+export function keptDerivation(): Derivation {
+  const partition = savedDerivation();
+  const held = heldDerivation("kept_storages_bytes");
+  return partition ? { ...partition, checks: [...(partition.checks ?? []), ...(held.checks ?? [])] } : held;
+}
+
+/** Storages held after a forward: each phase measures them in a process of its own. */
+export function heldDerivation(name: "kept_storages_bytes" | "eager_storages_bytes"): Derivation {
+  const found = memoryPhases().map(({ saved }) => saved[name]).filter((size) => size !== null);
+  const [first, ...again] = found;
+  return {
+    from: t("derive.storages"),
+    checks: first === undefined ? [] : again.flatMap((size) => check(t("derive.measured_again"), first, size, bytes)),
   };
 }
