@@ -133,17 +133,23 @@ def ask_again(fusing: Fusing, limit: int) -> list[Answer]:
         return []
     owner, kept = fusing.scheduler, fusing.scheduler.nodes
     owner.nodes = nodes
-    spoken: list[str] = []
     answers: list[Answer] = []
     try:
-        with replaced(scheduler.WhyNoFuse, "__call__", _listening(spoken)):
-            for first, second in itertools.combinations(nodes, 2):
-                names = (first.get_name(), second.get_name())
-                if names not in fusing.answers and names[::-1] not in fusing.answers:
-                    answers.append(_ask(owner, first, second, spoken))
+        for first, second in itertools.combinations(nodes, 2):
+            names = (first.get_name(), second.get_name())
+            if names not in fusing.answers and names[::-1] not in fusing.answers:
+                answers.append(ask(owner, first, second))
     finally:
         owner.nodes = kept
     return answers
+
+
+def ask(owner: Any, first: Any, second: Any) -> Answer:
+    """A scheduler's answer for two of its nodes, which stay as they are. Where it would have fused them, the explanation is that
+    it never considered them."""
+    spoken: list[str] = []
+    with replaced(scheduler.WhyNoFuse, "__call__", _listening(spoken)):
+        return _ask(owner, first, second, spoken)
 
 
 def _ask(owner: Any, first: Any, second: Any, spoken: list[str]) -> Answer:
