@@ -715,15 +715,20 @@ export interface Guard {
   value: string;
 }
 /**
- * Coverage counts statements of generated kernels: all, linked to an FX node, linked to a line of the snippet.
+ * Coverage counts statements of generated kernels: all, linked to an FX node, linked to a line of the snippet. `library`
+ * counts those linked to a library's line alone, by that line (`torch/optim/adam.py:526`); `unlinked` are the others.
  */
 export interface KernelsPayload {
   format: "kernels/1";
   id: string;
   kernels: Kernel[];
+  library: {
+    [k: string]: number;
+  };
   statements: number;
   statements_with_line: number;
   statements_with_node: number;
+  unlinked: UnlinkedStatement[];
 }
 /**
  * A kernel or an external call. `first_line` and `last_line` are its source's range in the generated code (0 for an external
@@ -747,6 +752,16 @@ export interface Kernel {
  */
 export interface KernelLaunch {
   line: number;
+  text: string;
+}
+/**
+ * A statement of a kernel that is linked to no line of Python: `line` is that of the generated code, `node` the FX node it
+ * computes, "" if that is not known either.
+ */
+export interface UnlinkedStatement {
+  cause: Message;
+  line: number;
+  node: string;
   text: string;
 }
 /**
@@ -904,9 +919,11 @@ export interface LinkColumns {
 }
 /**
  * The stage's figures side by side; the timelines are artifacts of their own. `limit_bytes` is the memory of the device that
- * the code was compiled for, parameters and inputs having their part of it too; null for the CPU.
+ * the code was compiled for, parameters and inputs having their part of it too; null for the CPU. `beyond_plan` is there where
+ * a plan is.
  */
 export interface MemoryPayload {
+  beyond_plan: BeyondPlan | null;
   definition: Message;
   format: "memory/1";
   limit_bytes: number | null;
@@ -915,6 +932,18 @@ export interface MemoryPayload {
     [k: string]: number;
   };
   saved: SavedForBackward;
+}
+/**
+ * What the dry run has besides Inductor's plan, in bytes. `planned_peak` is its peak without it: without what an operator
+ * allocates for itself and releases (its workspace), what runs outside of the compiled graphs (autograd, eager code between
+ * them), and the buffers of the bodies of higher-order operators, which are planned apart. The others are those bytes at the
+ * peak of the dry run.
+ */
+export interface BeyondPlan {
+  bodies: number;
+  outside: number;
+  planned_peak: number;
+  workspace: number;
 }
 /**
  * Bytes kept from forward to backward, by how they were obtained; null where unknown. `kept_tensor_bytes` sums the
