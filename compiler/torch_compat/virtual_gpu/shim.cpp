@@ -11,6 +11,10 @@ namespace {
 const c10::Device device0(c10::DeviceType::CUDA, 0);
 const c10::Stream stream0(c10::Stream::DEFAULT, device0);
 
+// Autograd's engine counts devices once, at the first backward, starts a thread for each, and then works in no fork. At that moment
+// there is none; backwards run in the thread that asks for them.
+c10::DeviceIndex devices = 0;
+
 struct Guard final : c10::impl::NoOpDeviceGuardImpl<c10::DeviceType::CUDA> {
   c10::Device exchangeDevice(c10::Device) const override { return device0; }
   c10::Device getDevice() const override { return device0; }
@@ -18,6 +22,7 @@ struct Guard final : c10::impl::NoOpDeviceGuardImpl<c10::DeviceType::CUDA> {
   c10::Stream getDefaultStream(c10::Device) const override { return stream0; }
   c10::Stream getNewStream(c10::Device, int) const override { return stream0; }
   c10::Stream exchangeStream(c10::Stream) const noexcept override { return stream0; }
+  c10::DeviceIndex deviceCount() const noexcept override { return devices; }
 };
 
 constexpr long cudnn_version = 92000;
@@ -66,3 +71,5 @@ extern "C" void aotscope_install(int64_t half) {
   new (const_cast<at::CUDAHooksInterface*>(&at::detail::getCUDAHooks())) Hooks();
   at::native::_fused_sdp_choice_stub.set_cuda_dispatch_ptr(&choose);
 }
+
+extern "C" void aotscope_appear() { devices = 1; }

@@ -37,6 +37,10 @@ def load(half_attention: int) -> None:
     except OSError as fault:
         raise ShimError(message("virtual.shim_unloadable"), detail=str(fault)) from None
     library.aotscope_install(ctypes.c_int64(half_attention))
+    # The first backward of the process, while there is no device to start a thread for: a fork of this process must be able to
+    # run backwards, too.
+    torch.ones((), requires_grad=True).backward()
+    library.aotscope_appear()
 
 
 def _tag() -> str:
