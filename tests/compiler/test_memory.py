@@ -196,6 +196,8 @@ def test_inductors_plan_has_the_dry_runs_peak(runs: dict[str, Any], name: str) -
 def test_what_a_kernel_allocates_for_itself_is_in_no_plan(runs: dict[str, Any]) -> None:
     ((_, _, plan),) = plans(runs["resnet_block"])
     assert (plan.peak_bytes, dry_run(runs["resnet_block"]).peak_bytes) == (90_368, 99_840)
+    beyond = payload(runs["resnet_block"], "memory")["beyond_plan"]
+    assert beyond == {"planned_peak": 90_368, "workspace": 18_432, "outside": 0, "bodies": 0}
 
 
 def test_several_graphs_have_a_plan_each(runs: dict[str, Any]) -> None:
