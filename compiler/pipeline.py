@@ -144,8 +144,16 @@ def capture(
     return outcome
 
 
+def capture_loaded(loaded: Loaded, request: RunRequest, sink: Sink) -> Finished | Failed:
+    """As `capture`, of a model that is there already. Its snippet's file is the user's, and no other."""
+    return _Capture(request, Progress(sink), loaded.snippet.file, None, loaded).run()
+
+
 class _Capture:
-    def __init__(self, request: RunRequest, progress: Progress, path: Path, root: Path | None) -> None:
+    def __init__(
+        self, request: RunRequest, progress: Progress, path: Path, root: Path | None, loaded: Loaded | None = None
+    ) -> None:
+        self._loaded = loaded
         self._request = request
         self._progress = progress
         self._path = path
@@ -153,7 +161,7 @@ class _Capture:
         self._target = target = BY_ID[request.options.target]
         # Of a virtual target: nothing runs on it, and the snippet's tensors have no values.
         self._device = target.device if target.kind == "virtual" else None
-        unread = Snippet(request.source, "script", path.resolve(), {}, {}, root=root)
+        unread = loaded.snippet if loaded else Snippet(request.source, "script", path.resolve(), {}, {}, root=root)
         self._session = Session(progress, request.options, unread.sources(), current_compile)
         self._output = Output(self._session.emit)
         progress.before_event = self._output.flush
@@ -162,7 +170,7 @@ class _Capture:
         session = self._session
         source_stage.STAGE.started(session)
         try:
-            snippet = understand(self._request, self._path, self._root)
+            snippet = self._loaded.snippet if self._loaded else understand(self._request, self._path, self._root)
             with ExitStack() as stack:
                 stack.enter_context(capturing(self._output))
                 stack.enter_context(tracking())
@@ -191,7 +199,7 @@ class _Capture:
 
     def _declared(self, snippet: Snippet) -> Finished | Failed:
         session, options = self._session, self._request.options
-        loaded = load(snippet)
+        loaded = self._loaded or load(snippet)
         mode = resolve_mode(loaded, options.mode)
         try:
             with settings.applied(loaded.config):

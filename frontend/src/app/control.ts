@@ -145,6 +145,8 @@ export function permalink(): string {
 
 /** The address follows what is seen; going back in the browser restores it. */
 export function bindAddress(): void {
+  // Inside a document that has no address of its own (a notebook's frame), there is nothing to write it to.
+  if (location.protocol === "about:") return;
   effect(() => {
     const hash = formatPlace(place.value);
     if (hash !== location.hash) history.replaceState(null, "", `${location.pathname}${location.search}${hash}`);
