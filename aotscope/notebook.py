@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import secrets
 import sys
 import time
@@ -18,9 +17,7 @@ from compiler.ir.payloads import PAYLOADS, Payload
 from compiler.live import capture_live, source_of
 from server.document import document
 from server.recording import RecordedRun, Recording
-from server.report import report
-
-_HEIGHT_PX = 720
+from server.report import frame, report
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +59,7 @@ class Explored:
         return report(self.recording)
 
     def _repr_html_(self) -> str:
-        # Without allow-same-origin the frame can reach neither the notebook nor its server.
-        text = html.escape(self.html(), quote=True)
-        return (
-            f'<iframe sandbox="allow-scripts allow-downloads" srcdoc="{text}" title="aotscope" '
-            f'style="width:100%;height:{_HEIGHT_PX}px;border:1px solid #8886;border-radius:8px"></iframe>'
-        )
+        return frame(self.recording)
 
 
 def explore(
@@ -85,7 +77,8 @@ def explore(
     It runs in a fork of this process: parameters, gradients, random state, and torch's caches here stay as they are. Nothing is
     compiled with the C++ compiler, so there are no timings. `mode` is auto (training when anything requires grad), training or
     inference; `loss` takes the output (by default the sum of all floating outputs). Raises LiveError for a model that is not on
-    the CPU, and AsideError when the fork dies or takes longer than `limit_seconds`; what the model itself raises is the `outcome`."""
+    the CPU, and AsideError when the fork dies or takes longer than `limit_seconds`; what the model itself raises is the
+    `outcome`."""
     args = (inputs,) if isinstance(inputs, torch.Tensor) else tuple(inputs)
     file, source = source_of(model, sys._getframe(1).f_code.co_filename)
     options = Options(mode=Mode(mode), native=False, until=None if until is None else StageName(until))

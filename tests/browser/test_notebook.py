@@ -6,18 +6,18 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
-from aotscope import Explored
 from server.examples import FOLDER, read_recording
+from server.report import frame
 
 
 def test_the_page_works_inside_the_frame(page: Page, tmp_path: Path) -> None:
-    shown = Explored(read_recording(FOLDER / "recorded" / "two_layer_net.json.gz"), [])
+    shown = frame(read_recording(FOLDER / "recorded" / "two_layer_net.json.gz"))
     file = tmp_path / "notebook.html"
-    file.write_text(f"<!doctype html><meta charset=utf-8><p>cell</p>{shown._repr_html_()}", encoding="utf-8")
+    file.write_text(f"<!doctype html><meta charset=utf-8><p>cell</p>{shown}", encoding="utf-8")
     page.goto(file.as_uri())
-    frame = page.frame_locator("iframe")
-    frame.locator(".page[data-status=finished]").wait_for()
-    frame.locator("[data-stage=joint]").click()
-    frame.locator("[data-view=joint] canvas").first.wait_for()
-    frame.locator("[data-stage=codegen]").click()
-    frame.locator("[data-view=codegen]").wait_for()
+    inside = page.frame_locator("iframe")
+    inside.locator(".page[data-status=finished]").wait_for()
+    inside.locator("[data-stage=joint]").click()
+    inside.locator("[data-view=joint] canvas").first.wait_for()
+    inside.locator("[data-stage=codegen]").click()
+    inside.locator("[data-view=codegen]").wait_for()
