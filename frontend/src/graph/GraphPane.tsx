@@ -1,14 +1,17 @@
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { keysOn, painted } from "../app/settings";
+import type { StageName } from "../generated/contract";
 import { parseEntity } from "../link/entity";
 import { language, t } from "../messages";
 import { bytes, opName, shape } from "../messages/format";
-import { closure, linkIndex, run, select, selected } from "../state/store";
+import { kinOf, overlayFacts } from "../state/overlay";
+import { closure, linkIndex, payload, place, ready, run, select, selected, show } from "../state/store";
 import { groupKey } from "./layout/compose";
 import type { Area, Box, Scene } from "./layout/scene";
 import type { GraphModel } from "./model/graph";
 import { near } from "./model/near";
+import { overlay, OVERLAYS, overlayOf, type Overlay } from "./overlay/overlay";
 import type { Words } from "./render/paint";
 import { GraphView, type Arrival } from "./render/view";
 import { LayoutClient } from "./worker/client";
@@ -21,28 +24,22 @@ let left: { graph: GraphModel; run: string; scene: Scene; rects: readonly Area[]
 
 const MOST_HOPS = 3;
 
-/** Where the boxes of the picture before stand, and which of its nodes ours came from, by the links between stages. */
+/** Where the boxes of the picture before stand, and which of its nodes ours came from. */
 function arrivalOf(graph: GraphModel): Arrival | null {
   if (!left || left.run !== run.value.id) return null;
   const { graph: before, scene, rects } = left;
-  const links = linkIndex();
-  const kin = (node: number): readonly number[] => {
-    const { id } = graph.nodes[node]!;
-    const own = before.byId.get(id);
-    if (own !== undefined) return [own];
-    return links.nearest(id, (other) => before.byId.has(other)).map((other) => before.byId.get(other)!);
-  };
-  return { scene, rects, kin };
+  return { scene, rects, kin: kinOf(graph, before) };
 }
 
 interface Props {
+  readonly stage: StageName;
   readonly graph: GraphModel;
   /** Whether every weight and buffer is drawn. */
   readonly parameters: Signal<boolean>;
   readonly label: string;
 }
 
-export function GraphPane({ graph, parameters, label }: Props) {
+export function GraphPane({ stage, graph, parameters, label }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const view = useRef<GraphView | null>(null);
   const client = useRef<LayoutClient | null>(null);
@@ -119,6 +116,14 @@ export function GraphPane({ graph, parameters, label }: Props) {
     const around = now && hops.value > 0 ? near(now, start, hops.value) : null;
     view.current?.setMarks({ ...marks, focus: focus.value, near: around, found });
   }, [now, marks, focus.value, hits, hops.value]);
+
+  const shading = overlayOf(place.value.overlay);
+  const timed = ready(payload("execute", "execution"));
+  const shades = useMemo(
+    () => (shading && now ? overlay(shading, graph, now, overlayFacts(stage, graph)) : null),
+    [shading, graph, now, stage, timed, linkIndex().size, language.value, place.value.pass, place.value.graph],
+  );
+  useEffect(() => view.current?.setOverlay(shades), [shades, now]);
 
   // A selection made elsewhere is opened and brought into view once, not again and again while the user moves about.
   useEffect(() => {
@@ -224,7 +229,23 @@ export function GraphPane({ graph, parameters, label }: Props) {
           }}
         />
       )}
+      {shades && <Shades overlay={shades} untimed={!timed?.kernels.length} />}
       <div class="tools">
+        <label class="pill pick">
+          <small>{t("overlay.title")}</small>
+          <select
+            aria-label={t("overlay.title")}
+            value={shading ?? ""}
+            onChange={(event) => show({ overlay: event.currentTarget.value || null })}
+          >
+            <option value="">{t("overlay.none")}</option>
+            {OVERLAYS.map((name) => (
+              <option key={name} value={name}>
+                {t(`overlay.${name}`)}
+              </option>
+            ))}
+          </select>
+        </label>
         {(chosen ?? focus.value) !== null && (
           <button class="word" aria-pressed={hops.value > 0} title={`${t("keys.near")} (n)`} onClick={nextHops}>
             {hops.value > 0 ? t("graph.near_hops", { hops: hops.value }) : t("graph.near")}
@@ -252,6 +273,23 @@ export function GraphPane({ graph, parameters, label }: Props) {
         </button>
       </div>
       {tip.value && <Tip graph={graph} at={tip.value} />}
+    </div>
+  );
+}
+
+/** The legend of an overlay: each shade with what it means. */
+function Shades({ overlay: { name, legend }, untimed }: { overlay: Overlay; untimed: boolean }) {
+  const nothing = name === "time" && untimed ? t("overlay.untimed") : name === "changed" ? t("overlay.unchanged") : "";
+  return (
+    <div class="shades" role="note" aria-label={t("overlay.legend")} title={t(`overlay.help_${name}`)} data-overlay={name}>
+      <b>{t(`overlay.${name}`)}</b>
+      {legend.map(({ shade, tag }) => (
+        <span key={tag}>
+          <i class={`shade-${shade}`} /> {tag}
+        </span>
+      ))}
+      {legend.length === 0 && <span>{nothing}</span>}
+      <p>{t(`overlay.help_${name}`)}</p>
     </div>
   );
 }

@@ -39,6 +39,11 @@ export class LinkIndex {
     return found;
   }
 
+  /** How many entities are known; it only grows, until another run is opened. */
+  get size(): number {
+    return this.ids.length;
+  }
+
   has(id: string): boolean {
     return this.numbers.has(id);
   }

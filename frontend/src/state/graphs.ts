@@ -32,6 +32,13 @@ export function bothHalves(stage: StageName): GraphModel | null {
   return both;
 }
 
+/** The picture of a stage: both halves mirrored where it has two graphs, else the one that it has. */
+export function stagePicture(stage: StageName): GraphModel | null {
+  const graphs = graphsOf(stage, "graph");
+  if (graphs.includes("forward") || graphs.includes("backward")) return bothHalves(stage);
+  return graphs.length ? graphModel(stage, graphs[0]!) : null;
+}
+
 /** A payload of the entity's own stage and graph, whichever compile is chosen. */
 export function payloadOf<K extends keyof Payloads>(entity: Entity, kind: K): Payloads[K] | null {
   const stage = STAGES.find((name) => name === entity.stage);

@@ -13,6 +13,13 @@ export interface Place {
   readonly node: string | null;
   readonly line: number | null;
   readonly point: number | null;
+  /** What the graph's boxes are shaded by. */
+  readonly overlay: string | null;
+  /** What is stepped through, and whether in large type for a room. */
+  readonly step: string | null;
+  readonly present: string | null;
+  /** The id of another run to see beside this one. */
+  readonly pair: string | null;
 }
 
 export const NOWHERE: Place = {
@@ -25,6 +32,10 @@ export const NOWHERE: Place = {
   node: null,
   line: null,
   point: null,
+  overlay: null,
+  step: null,
+  present: null,
+  pair: null,
 };
 
 export function parsePlace(hash: string): Place {
@@ -40,6 +51,10 @@ export function parsePlace(hash: string): Place {
     node: query.get("node"),
     line: whole(query.get("line")),
     point: whole(query.get("point")),
+    overlay: query.get("overlay"),
+    step: query.get("step"),
+    present: query.get("present"),
+    pair: query.get("pair"),
   };
 }
 

@@ -1,15 +1,18 @@
 import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { CodePane } from "../code/CodePane";
 import { GraphPane } from "../graph/GraphPane";
 import type { GraphModel } from "../graph/model/graph";
+import { overlayOf } from "../graph/overlay/overlay";
 import { tidyPath } from "../graph/model/modules";
 import type { StageName } from "../generated/contract";
 import { t } from "../messages";
 import { bytes, opName, shape } from "../messages/format";
 import { stageLabel } from "../app/Rail";
-import { bothHalves, graphModel } from "../state/graphs";
-import { closure, graphsOf, payload, place, ready, select, selected, show } from "../state/store";
+import { stagePicture } from "../state/graphs";
+import { nodeTags, passPicture } from "../state/overlay";
+import { closure, graphsOf, linkIndex, payload, place, ready, select, selected, show } from "../state/store";
 import { Derived } from "./Derived";
 import { nodesDerivation, recomputedDerivation, savedDerivation } from "./derivations";
 import { Empty, GraphPick, LongTable, Tabs } from "./parts";
@@ -18,13 +21,6 @@ export interface Tab {
   readonly id: string;
   readonly label: string;
   readonly body: () => ComponentChildren;
-}
-
-/** The picture of a stage: both halves mirrored where it has two graphs, else the one that it has. */
-export function stagePicture(stage: StageName): GraphModel | null {
-  const graphs = graphsOf(stage, "graph");
-  if (graphs.includes("forward") || graphs.includes("backward")) return bothHalves(stage);
-  return graphs.length ? graphModel(stage, graphs[0]!) : null;
 }
 
 /** The graph whose text or table is on show: what the address says, else the side of the selection, else the first. */
@@ -58,7 +54,7 @@ export function GraphStage({
   say?: ComponentChildren;
 }) {
   const parameters = useSignal(false);
-  const graph = picture ?? stagePicture(stage);
+  const graph = picture ?? passPicture(stage) ?? stagePicture(stage);
   const tabs: Tab[] = [
     ...before,
     {
@@ -66,13 +62,13 @@ export function GraphStage({
       label: t("tab.graph"),
       body: () =>
         graph ? (
-          <GraphPane key={graph.id} graph={graph} parameters={parameters} label={t("graph.label", { stage: stageLabel(stage) })} />
+          <GraphPane key={graph.id} stage={stage} graph={graph} parameters={parameters} label={t("graph.label", { stage: stageLabel(stage) })} />
         ) : (
           <Empty>{t("loading")}</Empty>
         ),
     },
     ...(graphsOf(stage, "code").length ? [{ id: "code", label: t("tab.code"), body: () => <StageCode stage={stage} /> }] : []),
-    { id: "table", label: t("tab.table"), body: table ?? (() => (graph ? <NodeTable graph={graph} /> : <Empty>{t("loading")}</Empty>)) },
+    { id: "table", label: t("tab.table"), body: table ?? (() => (graph ? <NodeTable stage={stage} graph={graph} /> : <Empty>{t("loading")}</Empty>)) },
     ...extra,
   ];
   const at = tabs.find((tab) => tab.id === place.value.tab) ?? tabs[0]!;
@@ -155,7 +151,9 @@ export function StageCode({ stage }: { stage: StageName }) {
 }
 
 /** The graph in words: every node a row. */
-function NodeTable({ graph }: { graph: GraphModel }) {
+function NodeTable({ stage, graph }: { stage: StageName; graph: GraphModel }) {
+  const shading = overlayOf(place.value.overlay);
+  const tags = useMemo(() => (shading ? nodeTags(shading, stage, graph) : null), [shading, stage, graph, linkIndex().size, place.value.pass]);
   const order = graph.nodes.map((_, i) => i);
   const own = selected.value === null ? -1 : (graph.byId.get(selected.value) ?? -1);
   const chosen = own >= 0 ? own : graph.nodes.findIndex((node) => closure.value.has(node.id));
@@ -172,6 +170,7 @@ function NodeTable({ graph }: { graph: GraphModel }) {
           <th>{t("inspector.module")}</th>
           <th class="n">{t("inspector.line")}</th>
           <th>{t("table.role")}</th>
+          {shading && <th>{t(`overlay.${shading}`)}</th>}
         </tr>
       }
       row={(i) => {
@@ -199,6 +198,7 @@ function NodeTable({ graph }: { graph: GraphModel }) {
               {node.roles.has("saved") && <span class="save">{t("saved")}</span>}
               {node.roles.has("recomputed") && <span class="re">{t("recomputed")}</span>}
             </td>
+            {tags && <td class="nb">{tags[i] ?? ""}</td>}
           </tr>
         );
       }}

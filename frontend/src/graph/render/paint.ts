@@ -1,7 +1,8 @@
 import { edgeCurve, movedPath, wireCurve, wireLine, type Curve } from "../layout/lines";
 import type { Area, Box, Scene, Wire } from "../layout/scene";
 import type { Camera } from "./camera";
-import type { Palette } from "./palette";
+import type { Overlay } from "../overlay/overlay";
+import { shadeOf, type Palette } from "./palette";
 
 export type Rect = Area;
 
@@ -32,6 +33,7 @@ export interface Frame {
   readonly ghosts: readonly { readonly box: Box; readonly rect: Rect; readonly alpha: number }[];
   readonly camera: Camera;
   readonly marks: Marks;
+  readonly overlay: Overlay | null;
   readonly palette: Palette;
   readonly words: Words;
   readonly width: number;
@@ -112,12 +114,13 @@ function edges(context: CanvasRenderingContext2D, frame: Frame, seen: (rect: Rec
     const b = rects[edge.to]!;
     if (!seen(union(a, b))) continue;
     const touches = marks.selected === scene.boxes[edge.from]!.key || marks.selected === scene.boxes[edge.to]!.key;
-    const strength = touches ? 0.95 : edge.long ? 0.16 : quiet ? 0.42 : 0.62;
+    const stressed = frame.overlay?.chain.has(edge.from * scene.boxes.length + edge.to) ?? false;
+    const strength = touches || stressed ? 0.95 : edge.long ? 0.16 : quiet ? 0.42 : 0.62;
     const back = isFar(marks, scene.boxes[edge.from]!) || isFar(marks, scene.boxes[edge.to]!);
     context.globalAlpha = frame.settled * (back ? 0.12 : 1) * strength * Math.min(alpha[edge.from]!, alpha[edge.to]!);
-    context.strokeStyle = edge.again ? palette.re : edge.backward ? palette.bw : palette.fw;
+    context.strokeStyle = stressed ? palette.ink : edge.again ? palette.re : edge.backward ? palette.bw : palette.fw;
     context.setLineDash(edge.again ? [4, 3] : []);
-    context.lineWidth = touches ? 1.8 : 1.25;
+    context.lineWidth = stressed ? 2.6 : touches ? 1.8 : 1.25;
     context.beginPath();
     trace(context, edgeCurve(edge, rects), edge.path && movedPath(edge.path, scene.boxes[edge.from]!, scene.boxes[edge.to]!, a, b));
     context.stroke();
@@ -176,7 +179,8 @@ function wires(context: CanvasRenderingContext2D, frame: Frame): void {
   for (const { wire, lit: on } of drawn) {
     const thick = wire.saved ? 1.3 + 5.7 * Math.sqrt(wire.bytes / most) : 1.1;
     context.lineWidth = Math.max(thick, wire.saved ? 0.8 / camera.k : 0);
-    context.strokeStyle = wire.saved ? palette.save : palette.faint;
+    const stressed = frame.overlay?.chain.has(wire.from * scene.boxes.length + wire.to) ?? false;
+    context.strokeStyle = stressed ? palette.ink : wire.saved ? palette.save : palette.faint;
     const back = isFar(marks, scene.boxes[wire.from]!) || isFar(marks, scene.boxes[wire.to]!);
     context.globalAlpha = frame.settled * (back ? 0.2 : 1) * (wire.saved ? (selection && !on ? 0.3 : 0.85) : on ? 0.8 : 0.3);
     context.setLineDash(wire.saved ? [] : [3, 3]);
@@ -253,7 +257,7 @@ function leaving(context: CanvasRenderingContext2D, { ghosts, palette }: Frame):
 const inkOf = (box: Box, palette: Palette): string => (box.recomputed ? palette.re : box.backward ? palette.bw : palette.fw);
 
 function boxes(context: CanvasRenderingContext2D, frame: Frame, seen: (rect: Rect) => boolean, ratio: number): void {
-  const { scene, rects, alpha, palette, marks, camera } = frame;
+  const { scene, rects, alpha, palette, marks, camera, overlay } = frame;
   const labels = camera.k >= LABELS_FROM;
   const plain = camera.k * ratio < 0.3;
   context.textAlign = "center";
@@ -266,9 +270,12 @@ function boxes(context: CanvasRenderingContext2D, frame: Frame, seen: (rect: Rec
     context.globalAlpha = alpha[i]! * (isFar(marks, box) ? 0.16 : 1);
     const ink = inkOf(box, palette);
     const tint = box.recomputed ? palette.rebg : box.backward ? palette.bwbg : palette.fwbg;
-    context.fillStyle = linked || selected ? palette.sel : box.kind === "node" ? palette.panel : tint;
+    const own = overlay?.tints[i] ?? null;
+    const shade = own && shadeOf(palette, own.shade);
+    const paper = shade?.fill ?? (box.kind === "node" || overlay ? palette.panel : tint);
+    context.fillStyle = (linked || selected) && !shade ? palette.sel : paper;
     if (plain) {
-      context.fillStyle = linked || selected ? palette.sel : ink;
+      context.fillStyle = linked || selected ? palette.sel : overlay ? paper : ink;
       context.fillRect(rect.x, rect.y, rect.w, rect.h);
       return;
     }
@@ -276,7 +283,7 @@ function boxes(context: CanvasRenderingContext2D, frame: Frame, seen: (rect: Rec
     context.roundRect(rect.x, rect.y, rect.w, rect.h, box.input ? rect.h / 2 : 6);
     context.fill();
     context.strokeStyle = box.input && !selected ? palette.faint : ink;
-    context.lineWidth = selected ? 2.4 : linked ? 1.6 : 1.1;
+    context.lineWidth = selected ? 3 : linked ? (shade ? 2.4 : 1.6) : 1.1;
     context.setLineDash(box.recomputed ? [4, 3] : []);
     context.stroke();
     context.setLineDash([]);
@@ -289,10 +296,27 @@ function boxes(context: CanvasRenderingContext2D, frame: Frame, seen: (rect: Rec
     }
     if (!labels) return;
     context.font = `${selected ? "600 " : ""}11.5px ${palette.mono}`;
-    context.fillStyle = box.input && !selected && !linked ? palette.dim : palette.ink;
+    context.fillStyle = shade?.text ?? (box.input && !selected && !linked ? palette.dim : palette.ink);
     context.fillText(clip(context, box.label, rect.w - 12), rect.x + rect.w / 2, rect.y + rect.h / 2 + 0.5);
+    if (own) badge(context, rect, own.tag, palette);
   });
   context.globalAlpha = 1;
+}
+
+/** What a shade says in words, on the box's upper edge. */
+function badge(context: CanvasRenderingContext2D, rect: Rect, text: string, palette: Palette): void {
+  context.font = `600 9.5px ${palette.ui}`;
+  const wide = context.measureText(text).width + 8;
+  const x = rect.x + rect.w - Math.min(wide, rect.w) + 4;
+  context.fillStyle = palette.panel;
+  context.strokeStyle = palette.faint;
+  context.lineWidth = 0.8;
+  context.beginPath();
+  context.roundRect(x, rect.y - 8, wide, 13, 6);
+  context.fill();
+  context.stroke();
+  context.fillStyle = palette.ink;
+  context.fillText(text, x + wide / 2, rect.y - 1);
 }
 
 const isFar = (marks: Marks, box: Box): boolean => marks.near !== null && !box.open && !marks.near.has(box.key);

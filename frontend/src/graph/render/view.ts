@@ -1,4 +1,5 @@
 import type { Box, Scene } from "../layout/scene";
+import type { Overlay } from "../overlay/overlay";
 import { firstView, fit, zoomAt, type Camera } from "./camera";
 import { inMinimap, lookAt, minimap, paintMinimap, type Minimap } from "./minimap";
 import { motion, type Ghost, type Kin } from "./motion";
@@ -38,6 +39,7 @@ export class GraphView {
   private camera: Camera = { x: 0, y: 0, k: 1 };
   private palette: Palette;
   private marks: Marks = NO_MARKS;
+  private overlay: Overlay | null = null;
   private queued = 0;
   private size = { width: 0, height: 0 };
   private anchor: { key: string; x: number; y: number } | null = null;
@@ -83,6 +85,11 @@ export class GraphView {
 
   setMarks(marks: Marks): void {
     this.marks = marks;
+    this.draw();
+  }
+
+  setOverlay(overlay: Overlay | null): void {
+    this.overlay = overlay;
     this.draw();
   }
 
@@ -234,6 +241,8 @@ export class GraphView {
       ghosts: t < 1 ? this.ghosts.map(({ box, from, to }) => ({ box, rect: between(from, to ?? from, t), alpha: 1 - t })) : [],
       camera: this.camera,
       marks: this.marks,
+      // Made for a scene: while the next one is on its way there, it says nothing of it.
+      overlay: this.overlay?.tints.length === this.scene.boxes.length ? this.overlay : null,
       palette: this.palette,
       words: this.words,
       ...this.size,
