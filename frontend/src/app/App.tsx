@@ -2,37 +2,51 @@ import { SourcePane } from "../code/SourcePane";
 import { Inspector } from "../inspector/Inspector";
 import { say, t } from "../messages";
 import { isOver } from "../state/events";
-import { graphsOf, payload, ready, run, select, source, stage } from "../state/store";
+import { graphsOf, payload, place, ready, run, select, source, stage } from "../state/store";
 import { TimelinePane } from "../timeline/TimelinePane";
 import { StageView } from "../views/StageView";
 import { embed, missing, offline, service, trouble } from "./control";
+import { Pair } from "./pair";
 import { Rail, stageLabel } from "./Rail";
 import { Findings } from "./Findings";
+import { bare } from "./settings";
 import { Help, sheet } from "./sheets";
+import { Stepper } from "./Stepper";
 import { TopBar } from "./TopBar";
 
 export function App() {
-  const memoryStage = stage.value === "memory";
+  const { present, pair } = place.value;
+  const memoryStage = stage.value === "memory" || pair !== null;
   return (
-    <div class={`page ${embed.value ? "embed" : ""} ${memoryStage ? "tall" : ""}`} data-status={run.value.status} data-run={run.value.id}>
+    <div class={`page ${embed.value ? "embed" : ""} ${memoryStage ? "tall" : ""} ${present ? "present" : ""} ${bare ? "bare" : ""}`} data-status={run.value.status} data-run={run.value.id}>
       {!embed.value && <TopBar />}
-      <Rail />
-      <div class="main">
-        <section class="ed" aria-label={t("editor.label")}>
-          <div class="tab">
-            <b>{fileName()}</b>
-            {run.value.request && run.value.request.source !== source.value && <span class="dim">{t("editor.changed")}</span>}
-          </div>
-          <Banner />
-          <SourcePane />
-        </section>
-        <StageView />
-        <Inspector />
+      <div class="head">
+        <Rail />
+        <Stepper />
       </div>
+      {pair !== null ? <Pair other={pair} /> : <Main />}
       {!memoryStage && <TimelinePane />}
       {!embed.value && <Footer />}
       {sheet.value === "findings" && <Findings />}
       {sheet.value === "help" && <Help />}
+    </div>
+  );
+}
+
+/** The three columns: the source, the stage, what is selected. */
+function Main() {
+  return (
+    <div class="main">
+      <section class="ed" aria-label={t("editor.label")}>
+        <div class="tab">
+          <b>{fileName()}</b>
+          {run.value.request && run.value.request.source !== source.value && <span class="dim">{t("editor.changed")}</span>}
+        </div>
+        <Banner />
+        <SourcePane />
+      </section>
+      <StageView />
+      <Inspector />
     </div>
   );
 }

@@ -1,7 +1,7 @@
 import type { StageName } from "../generated/contract";
 import { t, type Key } from "../messages";
 import { findArtifact, isOver, stageOf, type StageState } from "../state/events";
-import { compile, run, show, stage } from "../state/store";
+import { compile, place, run, show, stage } from "../state/store";
 
 const GROUPS: readonly { readonly label: Key; readonly stages: readonly StageName[] }[] = [
   { label: "rail.capture", stages: ["source", "dynamo"] },
@@ -82,6 +82,17 @@ export function Rail() {
           </div>
         </div>
       ))}
+      <span class="sp" />
+      {run.value.seq > 0 && (
+        <button
+          class="pill steps"
+          aria-pressed={place.value.step !== null}
+          title={`${t("keys.step")} (s)`}
+          onClick={() => show({ step: place.value.step === null ? "stage" : null })}
+        >
+          {t("step.open")}
+        </button>
+      )}
     </nav>
   );
 }

@@ -1,5 +1,5 @@
 import { STAGES } from "../state/events";
-import { select, show, stage } from "../state/store";
+import { place, select, show, stage } from "../state/store";
 import { submit } from "./control";
 import { keysOn } from "./settings";
 import { sheet, toggleSheet } from "./sheets";
@@ -23,6 +23,18 @@ export function bindKeys(): void {
         break;
       case "ArrowRight":
         step(1);
+        break;
+      case "s":
+        show({ step: place.value.step === null ? "stage" : null });
+        break;
+      case "p":
+        document.querySelector<HTMLButtonElement>("[data-step=play]")?.click();
+        break;
+      case ",":
+        document.querySelector<HTMLButtonElement>("[data-step=back]")?.click();
+        break;
+      case ".":
+        document.querySelector<HTMLButtonElement>("[data-step=next]")?.click();
         break;
       case "?":
         toggleSheet("help");

@@ -11,7 +11,11 @@ function stored(key: string): string | null {
   }
 }
 
+/** What is embedded looks as its frame asks, and leaves the reader's own choices alone. */
+const embedded = location.pathname.startsWith("/embed/");
+
 function store(key: string, value: string): void {
+  if (embedded) return;
   try {
     localStorage.setItem(`aotscope.${key}`, value);
   } catch {
@@ -27,6 +31,8 @@ const oneOf = <T extends string>(value: string | null, known: readonly T[]): T |
 export const theme = signal<Theme>(
   oneOf(asked.get("theme") ?? stored("theme"), ["system", "light", "dark"] as const) ?? "system",
 );
+/** Embedded with nothing but the stage and the memory. */
+export const bare = embedded && asked.get("only") === "stage";
 export const keysOn = signal(stored("keys") !== "off");
 const dark = signal(systemDark.matches);
 systemDark.addEventListener("change", (event) => (dark.value = event.matches));

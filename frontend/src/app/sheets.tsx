@@ -33,6 +33,9 @@ const KEYS = [
   ["Enter", "keys.open"],
   ["m", "keys.mirror"],
   ["n", "keys.near"],
+  ["s", "keys.step"],
+  [", .", "keys.step_by"],
+  ["p", "keys.play"],
   ["Esc", "keys.clear"],
   ["?", "keys.help"],
 ] as const;

@@ -5,7 +5,7 @@ import type { StageName } from "../generated/contract";
 import { parseEntity } from "../link/entity";
 import { language, t } from "../messages";
 import { bytes, opName, shape } from "../messages/format";
-import { kinOf, overlayFacts } from "../state/overlay";
+import { kinOf, overlayFacts, stepOf } from "../state/overlay";
 import { closure, linkIndex, payload, place, ready, run, select, selected, show } from "../state/store";
 import { groupKey } from "./layout/compose";
 import type { Area, Box, Scene } from "./layout/scene";
@@ -119,9 +119,10 @@ export function GraphPane({ stage, graph, parameters, label }: Props) {
 
   const shading = overlayOf(place.value.overlay);
   const timed = ready(payload("execute", "execution"));
+  const step = shading === "changed" ? stepOf(stage, graph) : null;
   const shades = useMemo(
-    () => (shading && now ? overlay(shading, graph, now, overlayFacts(stage, graph)) : null),
-    [shading, graph, now, stage, timed, linkIndex().size, language.value, place.value.pass, place.value.graph],
+    () => (shading && now ? overlay(shading, graph, now, overlayFacts(graph, step)) : null),
+    [shading, graph, now, step, timed, linkIndex().size, language.value],
   );
   useEffect(() => view.current?.setOverlay(shades), [shades, now]);
 
@@ -203,14 +204,17 @@ export function GraphPane({ stage, graph, parameters, label }: Props) {
 
   return (
     <div class="graph" data-ready={now ? "true" : "false"}>
-      <canvas
-        ref={canvas}
-        tabIndex={0}
-        role="application"
-        aria-label={label}
-        aria-describedby="graph-said"
-        onKeyDown={onKey}
-      />
+      {shades ? <Shades overlay={shades} untimed={!timed?.kernels.length} /> : <span />}
+      <div class="paper">
+        <canvas
+          ref={canvas}
+          tabIndex={0}
+          role="application"
+          aria-label={label}
+          aria-describedby="graph-said"
+          onKeyDown={onKey}
+        />
+      </div>
       <span id="graph-said" class="sr" aria-live="polite">
         {chosen && graph.byId.has(chosen) ? describe(graph, graph.byId.get(chosen)!) : ""}
       </span>
@@ -229,7 +233,6 @@ export function GraphPane({ stage, graph, parameters, label }: Props) {
           }}
         />
       )}
-      {shades && <Shades overlay={shades} untimed={!timed?.kernels.length} />}
       <div class="tools">
         <label class="pill pick">
           <small>{t("overlay.title")}</small>

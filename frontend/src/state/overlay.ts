@@ -69,11 +69,11 @@ function kernelTimes(graph: GraphModel): Facts["kernels"] {
   return (node) => new Map(links.nearest(graph.nodes[node]!.id, (id) => seconds.has(id)).map((id) => [id, seconds.get(id)!]));
 }
 
-export function overlayFacts(stage: StageName, graph: GraphModel): Facts {
+export function overlayFacts(graph: GraphModel, step: Step | null): Facts {
   const kernels = overlayOf(place.value.overlay) === "time" || overlayOf(place.value.overlay) === "critical" ? kernelTimes(graph) : null;
   return {
     kernels,
-    changes: overlayOf(place.value.overlay) === "changed" ? (stepOf(stage, graph)?.changes ?? null) : null,
+    changes: step?.changes ?? null,
     bytes,
     seconds,
     words: {
@@ -102,7 +102,7 @@ export function passPicture(stage: StageName): GraphModel | null {
 }
 
 /** What an overlay says of each node, for the graph's table. */
-export function nodeTags(name: OverlayName, stage: StageName, graph: GraphModel): (string | null)[] {
+export function nodeTags(name: OverlayName, graph: GraphModel, step: Step | null): (string | null)[] {
   const alone = { boxes: graph.nodes.map(() => ({ open: false })), shown: Int32Array.from(graph.nodes.keys()) };
-  return overlay(name, graph, alone, overlayFacts(stage, graph)).tints.map((tint) => tint?.tag ?? null);
+  return overlay(name, graph, alone, overlayFacts(graph, step)).tints.map((tint) => tint?.tag ?? null);
 }

@@ -54,9 +54,10 @@ export const compareRuns = (a: string, b: string): Promise<RunComparison> => ask
 export const listExamples = (): Promise<Example[]> => ask("/api/v1/examples");
 export const health = (): Promise<Health> => ask("/api/v1/health");
 
-export async function startRun(request: Omit<RunRequest, "question">): Promise<string> {
+/** Queues a run; with `reuse`, a finished run of the same request is as good. Its id. */
+export async function startRun(request: Omit<RunRequest, "question">, reuse = false): Promise<string> {
   const body = JSON.stringify(request);
-  const made = await ask<{ id: string }>("/api/v1/runs", {
+  const made = await ask<{ id: string }>(`/api/v1/runs${reuse ? "?reuse=true" : ""}`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body,

@@ -7,11 +7,11 @@ import type { GraphModel } from "../graph/model/graph";
 import { overlayOf } from "../graph/overlay/overlay";
 import { tidyPath } from "../graph/model/modules";
 import type { StageName } from "../generated/contract";
-import { t } from "../messages";
+import { language, t } from "../messages";
 import { bytes, opName, shape } from "../messages/format";
 import { stageLabel } from "../app/Rail";
 import { stagePicture } from "../state/graphs";
-import { nodeTags, passPicture } from "../state/overlay";
+import { nodeTags, passPicture, stepOf } from "../state/overlay";
 import { closure, graphsOf, linkIndex, payload, place, ready, select, selected, show } from "../state/store";
 import { Derived } from "./Derived";
 import { nodesDerivation, recomputedDerivation, savedDerivation } from "./derivations";
@@ -153,7 +153,8 @@ export function StageCode({ stage }: { stage: StageName }) {
 /** The graph in words: every node a row. */
 function NodeTable({ stage, graph }: { stage: StageName; graph: GraphModel }) {
   const shading = overlayOf(place.value.overlay);
-  const tags = useMemo(() => (shading ? nodeTags(shading, stage, graph) : null), [shading, stage, graph, linkIndex().size, place.value.pass]);
+  const step = shading === "changed" ? stepOf(stage, graph) : null;
+  const tags = useMemo(() => (shading ? nodeTags(shading, graph, step) : null), [shading, graph, step, linkIndex().size, language.value]);
   const order = graph.nodes.map((_, i) => i);
   const own = selected.value === null ? -1 : (graph.byId.get(selected.value) ?? -1);
   const chosen = own >= 0 ? own : graph.nodes.findIndex((node) => closure.value.has(node.id));
