@@ -36,6 +36,7 @@ export function Pair({ other }: { other: string }) {
   const query = `?theme=${painted.value}&lang=${document.documentElement.lang}&only=stage`;
   return (
     <main class="pair" aria-label={t("pair.title")} data-view={stage.value}>
+      <h1 class="sr">aotscope · {t("pair.title")}</h1>
       {both.map((id, i) => (
         <figure key={id}>
           <figcaption>{t(i === 0 ? "mode.training" : "mode.inference")}</figcaption>

@@ -33,6 +33,7 @@ const KEYS = [
   ["Enter", "keys.open"],
   ["m", "keys.mirror"],
   ["n", "keys.near"],
+  ["Ctrl F10", "keys.line"],
   ["s", "keys.step"],
   [", .", "keys.step_by"],
   ["p", "keys.play"],

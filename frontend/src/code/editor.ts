@@ -111,7 +111,7 @@ export class SourceEditor {
           python(),
           highlighting,
           dressing,
-          EditorView.contentAttributes.of({ "aria-label": label }),
+          EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
           keymap.of([
             {
               key: "Mod-Enter",
@@ -120,6 +120,7 @@ export class SourceEditor {
                 return true;
               },
             },
+            { key: "Ctrl-F10", run: (view) => pick(view, view.state.selection.main.head) || true },
             ...defaultKeymap,
             ...historyKeymap,
             ...searchKeymap,

@@ -83,7 +83,7 @@ export function TimelinePane({ list = 9 }: { list?: number }) {
   };
 
   return (
-    <div class="mem">
+    <section class="mem" aria-label={t("timeline.label")}>
       <div class="tl">
         <div class="plot">
           <canvas
@@ -111,7 +111,7 @@ export function TimelinePane({ list = 9 }: { list?: number }) {
         </div>
       </div>
       <Alive timeline={timeline} tensors={tensors} point={point} linked={linked} list={list} onPick={pick} />
-    </div>
+    </section>
   );
 }
 
@@ -154,7 +154,7 @@ function Alive({ timeline, tensors, point, linked, list, onPick }: AliveProps) {
   const rest = alive.slice(shown.length);
   const { blocks, strings } = timeline;
   return (
-    <div class="pk" ref={pane}>
+    <div class="pk" ref={pane} tabIndex={0}>
       <h3>{headline(timeline, at)}</h3>
       {shown.map((block) => {
         const line = blocks.line[block]!;

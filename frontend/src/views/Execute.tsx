@@ -65,7 +65,7 @@ function Report({ execution }: { execution: ExecutionPayload }) {
         <table class="t">
           <thead>
             <tr>
-              <th />
+              <td />
               <th>{t("table.name")}</th>
               <th>{t("table.kind")}</th>
               <th>{t("inspector.shape")}</th>
@@ -110,7 +110,7 @@ function Ladder({ divergence }: { divergence: Divergence }) {
         <table class="t">
           <thead>
             <tr>
-              <th />
+              <td />
               <th>{t("execute.backend")}</th>
               <th class="n">{t("execute.disagree")}</th>
               <th>{t("execute.worst")}</th>
@@ -160,7 +160,7 @@ function Kernels({ execution }: { execution: ExecutionPayload }) {
           <th>{t("fusion.kernel")}</th>
           <th class="n">{t("execute.calls")}</th>
           <th class="n">{t("execute.time")}</th>
-          <th style={{ width: "40%" }} />
+          <td style={{ width: "40%" }} />
         </tr>
       </thead>
       <tbody>

@@ -84,7 +84,7 @@ export function GraphStage({
         {graph && at.id === "graph" && <Legend graph={graph} stage={stage} />}
       </div>
       <div class="body view">{at.body()}</div>
-      {say && at.id === "graph" ? <div class="say">{say}</div> : <span />}
+      {say && at.id === "graph" ? <div class="say" tabIndex={0}>{say}</div> : <span />}
     </>
   );
 }

@@ -41,7 +41,7 @@ export function Memory() {
           )}
         </div>
         <TimelinePane list={40} />
-        <div class="say">
+        <div class="say" tabIndex={0}>
           {timeline && <b>{say(timeline.method)}</b>} {memory && say(memory.definition)} {memory?.notes.map((note) => say(note)).join(" ")}{" "}
           {timeline?.caveats.map((caveat) => say(caveat)).join(" ")}
         </div>

@@ -41,35 +41,37 @@ function PassList({ stage }: { stage: StageName }) {
   };
   return (
     <div class="cols">
-      <div
-        ref={list}
-        role="listbox"
-        tabIndex={0}
-        aria-label={t("tab.passes")}
-        onKeyDown={(event) => stepKeys(event, at, steps.length, go)}
-      >
+      <div>
         {graphs.length > 1 && (
           <div style={{ padding: "8px 12px" }}>
             <GraphPick graphs={graphs} at={graph} onPick={(to) => show({ graph: to, pass: null })} />
           </div>
         )}
-        {steps.map((step, i) => (
-          <button
-            key={`${step.name}${i}`}
-            role="option"
-            tabIndex={-1}
-            aria-selected={i === at}
-            class={`item ${step.changed ? "" : "same"}`}
-            onClick={() => go(i)}
-          >
-            <span aria-hidden="true">{step.changed ? "●" : "="}</span>
-            <span class="m">{step.name}</span>
-            <em>
-              {step.nodes_after !== step.nodes_before && `${step.nodes_after > step.nodes_before ? "+" : "−"}${Math.abs(step.nodes_after - step.nodes_before)} `}
-              {step.seconds !== null && step.seconds > 0.0005 ? seconds(step.seconds) : ""}
-            </em>
-          </button>
-        ))}
+        <div
+          ref={list}
+          role="listbox"
+          tabIndex={0}
+          aria-label={t("tab.passes")}
+          onKeyDown={(event) => stepKeys(event, at, steps.length, go)}
+        >
+          {steps.map((step, i) => (
+            <button
+              key={`${step.name}${i}`}
+              role="option"
+              tabIndex={-1}
+              aria-selected={i === at}
+              class={`item ${step.changed ? "" : "same"}`}
+              onClick={() => go(i)}
+            >
+              <span aria-hidden="true">{step.changed ? "●" : "="}</span>
+              <span class="m">{step.name}</span>
+              <em>
+                {step.nodes_after !== step.nodes_before && `${step.nodes_after > step.nodes_before ? "+" : "−"}${Math.abs(step.nodes_after - step.nodes_before)} `}
+                {step.seconds !== null && step.seconds > 0.0005 ? seconds(step.seconds) : ""}
+              </em>
+            </button>
+          ))}
+        </div>
         <p class="empty">{summary(passes)}</p>
       </div>
       <div>{steps[at] ? <Step step={steps[at]} /> : <Empty>{summary(passes)}</Empty>}</div>

@@ -12,7 +12,7 @@ export function Source() {
       <div class="bar">
         <span class="dim">{source ? t(`source.${source.form}`) : t("loading")}</span>
       </div>
-      <div class="body view scroll pad">
+      <div class="body view scroll pad" tabIndex={0}>
         {source && (
           <dl style={{ gridTemplateColumns: "130px minmax(0, 1fr)", margin: "6px 0 14px" }}>
             {source.model && (

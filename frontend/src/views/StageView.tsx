@@ -53,12 +53,14 @@ export function StageView() {
   const shown = name === "source" || state.artifacts.some((made) => !tables.includes(made.kind));
   return (
     <main class="cv" aria-label={stageLabel(name)} data-view={name}>
+      <h1 class="sr">aotscope</h1>
+      <h2 class="sr">{stageLabel(name)}</h2>
       {shown ? (
         <View name={name} />
       ) : (
         <>
           <div class="bar" />
-          <div class="body view scroll pad">
+          <div class="body view scroll pad" tabIndex={0}>
             <Absent name={name} state={state} />
           </div>
           <span />
