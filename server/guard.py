@@ -15,7 +15,8 @@ from server.errors import ApiError, answer
 _UNSAFE = {"POST", "PUT", "PATCH", "DELETE"}
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; "
-    "connect-src 'self'; frame-src 'self'; worker-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors {ancestors}"
+    "connect-src 'self'; frame-src 'self'; worker-src 'self' blob:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors {ancestors}"
 )
 
 

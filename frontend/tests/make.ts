@@ -19,9 +19,11 @@ export interface Spec {
 /** A graph payload from a few words a node, as the compiler would send it. */
 export function payload(id: string, specs: readonly Spec[]): GraphPayload {
   const strings = [""];
+  const known = new Map([["", 0]]);
   const word = (text: string): number => {
-    const at = strings.indexOf(text);
-    return at >= 0 ? at : strings.push(text) - 1;
+    const at = known.get(text) ?? strings.push(text) - 1;
+    known.set(text, at);
+    return at;
   };
   // The names begin elsewhere than the nodes do, as in a real payload: a string's number is not a node's.
   word("aten");
