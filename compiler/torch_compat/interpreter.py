@@ -63,7 +63,9 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if target is while_loop_op:
             args = self._counted(*args)
-        return OVERRIDES.get(target, target)(*args, **kwargs)
+        result = OVERRIDES.get(target, target)(*args, **kwargs)
+        # Inductor puts operators on lists in place, and goes on reading what they gave: of these, nothing.
+        return args[0] if result is None and _in_place_on_lists(target) else result
 
     def _counted(self, condition: Any, body: Callable[..., Any], *rest: Any) -> tuple[Any, ...]:
         """The arguments of a loop, whose turns are counted under its condition's name."""
@@ -76,6 +78,10 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
             return body(*carried)
 
         return condition, turn, *rest
+
+
+def _in_place_on_lists(target: Any) -> bool:
+    return isinstance(target, torch._ops.OpOverload) and target._schema.name.startswith("aten::_foreach_")
 
 
 class _Facade:

@@ -4,23 +4,29 @@ device, and no values."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import torch
 import torch._inductor.config as inductor_config
 import torch._subclasses.fake_tensor as fake_tensor
 from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
+from torch._dynamo.variables.optimizer import OptimizerVariable
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
+    FakeTensor,
     FakeTensorMode,
     UnsupportedOperatorException,
 )
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 
 from compiler.torch_compat.hooks import replaced
 from compiler.torch_compat.virtual_gpu.inductor import settings
+
+
+_REFUSED = {"allow_scalar_outputs": False, "allow_dynamic_output_shape_ops": False}
 
 
 def touch_no_device() -> None:
@@ -32,10 +38,13 @@ def touch_no_device() -> None:
 def fake_world() -> Iterator[None]:
     """Until it ends, tensors are made on the GPU unless the snippet says otherwise, and all are fake. Backwards run in this
     thread, because the modes are a thread's own."""
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    # Higher-order operators want a shape environment; a value that is asked for stays refused.
+    mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(**_REFUSED))
     with (
         _movable(mode),
         _recurrent_layers(),
+        _fallbacks_on_cpu(),
+        _optimizer_state(mode),
         mode,
         torch.device("cuda"),
         torch.autograd.set_multithreading_enabled(False),
@@ -80,6 +89,48 @@ def _recurrent_layers() -> Iterator[None]:
     with ExitStack() as stack:
         for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
             stack.enter_context(replaced(torch._VF, name, on_cpu))
+        yield
+
+
+@contextmanager
+def _fallbacks_on_cpu() -> Iterator[None]:
+    """An operator without a fake kernel is run on zeros, to see what shapes it gives: those of the CPU's kernel."""
+
+    def on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
+        def run(mode: FakeTensorMode, func: Any, flat_args: Any, *rest: Any) -> Any:
+            there = [arg for arg in flat_args if isinstance(arg, FakeTensor) and arg.fake_device.type == "cuda"]
+            devices = [arg.fake_device for arg in there]
+            here = [torch.device("cpu") if isinstance(arg, torch.device) else arg for arg in flat_args]
+            for arg in there:
+                arg.fake_device = torch.device("cpu")
+            try:
+                result = original(mode, func, here, *rest)
+            finally:
+                for arg, device in zip(there, devices, strict=True):
+                    arg.fake_device = device
+            for made in pytree.tree_leaves(result) if there else ():
+                if isinstance(made, FakeTensor):
+                    made.fake_device = devices[0]
+            return result
+
+        return run
+
+    with replaced(fake_tensor, "run_fallback_kernel", on_cpu):
+        yield
+
+
+@contextmanager
+def _optimizer_state(mode: FakeTensorMode) -> Iterator[None]:
+    """Dynamo lets an optimizer make its state while it traces the step, with all modes off."""
+
+    def in_mode(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Any, tx: Any, name: str, *args: Any) -> Any:
+            with mode if name == "_init_group" else nullcontext():
+                return original(self, tx, name, *args)
+
+        return call
+
+    with replaced(OptimizerVariable, "call_method", in_mode):
         yield
 
 
