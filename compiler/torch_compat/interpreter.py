@@ -17,6 +17,7 @@ import torch
 from torch._dynamo.utils import dynamo_timed
 from torch._higher_order_ops.while_loop import while_loop_op
 from torch._inductor.graph import GraphLowering
+from torch._subclasses.fake_tensor import FakeTensor
 
 from compiler.torch_compat.rng import OVERRIDES
 
@@ -63,7 +64,9 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if target is while_loop_op:
             args = self._counted(*args)
-        result = OVERRIDES.get(target, target)(*args, **kwargs)
+        # Ours compute from the seed's value, which a fake one has not.
+        function = target if any(isinstance(arg, FakeTensor) for arg in args) else OVERRIDES.get(target, target)
+        result = function(*args, **kwargs)
         # Inductor puts operators on lists in place, and goes on reading what they gave: of these, nothing.
         return args[0] if result is None and _in_place_on_lists(target) else result
 

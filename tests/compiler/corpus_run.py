@@ -1,7 +1,7 @@
 """The corpus through real children: one warmed parent, a fork a snippet, frames over a pipe, as a worker does it.
 
-`python -m tests.compiler.corpus_run OUT SNIPPET…` writes OUT, one JSON object: the snippet's name → what its run came to. Two
-children run at once. The parent has one thread, and nothing of pytest in it.
+`python -m tests.compiler.corpus_run TARGET OUT SNIPPET…` compiles for TARGET and writes OUT, one JSON object: the snippet's
+name → what its run came to. Two children run at once. The parent has one thread, and nothing of pytest in it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from compiler.events import FRAMES, ArtifactFrame, DoneFrame, EventFrame, RunRequest
+from compiler.events import FRAMES, ArtifactFrame, DoneFrame, EventFrame, Options, RunRequest
+from compiler.targets import BY_ID, Target
 
 AT_ONCE = 2
 LIMIT_SECONDS = 240  # of one child; a quiet machine needs 4 s
@@ -32,8 +33,10 @@ class Child:
     data: bytearray = field(default_factory=bytearray)
 
 
-def read_frames(data: bytes) -> tuple[list[EventFrame], DoneFrame | None]:
-    """The events of a finished child, and its last word."""
+def read_frames(
+    data: bytes, payloads: list[tuple[str, bytes]] | None = None
+) -> tuple[list[EventFrame], DoneFrame | None]:
+    """The events of a finished child, and its last word. `payloads` is given the artifacts, each with its kind."""
     events: list[EventFrame] = []
     done: DoneFrame | None = None
     at = 0
@@ -42,6 +45,8 @@ def read_frames(data: bytes) -> tuple[list[EventFrame], DoneFrame | None]:
         frame = FRAMES.validate_json(bytes(data[at + 4 : at + 4 + length]))
         at += 4 + length
         if isinstance(frame, ArtifactFrame):
+            if payloads is not None:
+                payloads.append((frame.ref.kind, bytes(data[at : at + frame.ref.bytes])))
             at += frame.ref.bytes
         elif isinstance(frame, DoneFrame):
             done = frame
@@ -50,10 +55,11 @@ def read_frames(data: bytes) -> tuple[list[EventFrame], DoneFrame | None]:
     return events, done
 
 
-def start(file: Path) -> tuple[int, Child]:
+def start(file: Path, target: Target) -> tuple[int, Child]:
     from compiler.child import run_child
 
-    request = RunRequest(source=file.read_text(encoding="utf-8")).model_dump_json()
+    source = file.read_text(encoding="utf-8")
+    request = RunRequest(source=source, options=Options(target=target.id)).model_dump_json()
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -68,7 +74,9 @@ def start(file: Path) -> tuple[int, Child]:
 
 def report(child: Child) -> dict[str, Any]:
     _, status = os.waitpid(child.pid, 0)
-    events, done = read_frames(bytes(child.data))
+    payloads: list[tuple[str, bytes]] = []
+    events, done = read_frames(bytes(child.data), payloads)
+    kernels = [json.loads(payload) for kind, payload in payloads if kind == "kernels"]
     bodies = [event.body for event in events]
     return {
         "outcome": done.outcome.model_dump(mode="json") if done else None,
@@ -81,16 +89,25 @@ def report(child: Child) -> dict[str, Any]:
             if event.body.type == "stage_failed"
         ],
         "stages": [[event.compile, event.stage] for event in events if event.body.type == "stage_finished"],
+        "statements": [
+            sum(made[name] for made in kernels)
+            for name in ("statements", "statements_with_node", "statements_with_line")
+        ],
+        "printed": "".join(body.text for body in bodies if body.type == "printed" and body.stream == "stdout"),
         "findings": [[body.message.key, body.line] for body in bodies if body.type == "finding"],
     }
 
 
 def main() -> None:
-    out, *files = sys.argv[1:]
+    name, out, *files = sys.argv[1:]
+    target = BY_ID[name]
+    from compiler.child import prepare
+
+    prepare(target.id)
     from compiler import warm
 
     began = time.perf_counter()
-    warm.warm_up()
+    warm.warm_up(target.id)
     print(f"warm in {time.perf_counter() - began:.1f} s, threads {warm.threads()}", flush=True)
     assert warm.threads() == 1, "a fork is safe only with one thread"
     waiting = [Path(file) for file in reversed(files)]
@@ -98,7 +115,7 @@ def main() -> None:
     with selectors.DefaultSelector() as selector:
         while waiting or selector.get_map():
             while waiting and len(selector.get_map()) < AT_ONCE:
-                descriptor, child = start(waiting.pop())
+                descriptor, child = start(waiting.pop(), target)
                 selector.register(descriptor, selectors.EVENT_READ, child)
             for key, _ in selector.select():
                 piece = os.read(key.fd, 1 << 20)

@@ -42,7 +42,7 @@ KNOWN: dict[str, dict[str, dict[str, str]]] = {
 def run_corpus(folder: str, out: Path) -> dict[str, Any]:
     files = sorted(map(str, (CORPUS / folder).glob("*.py")))
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "tests.compiler.corpus_run", str(out), *files]
+    command = [sys.executable, "-m", "tests.compiler.corpus_run", "cpu", str(out), *files]
     subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=850)
     results: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
     return results

@@ -25,7 +25,6 @@ from torch.utils import _pytree as pytree
 from compiler.torch_compat.hooks import replaced
 from compiler.torch_compat.virtual_gpu.inductor import settings
 
-
 _REFUSED = {"allow_scalar_outputs": False, "allow_dynamic_output_shape_ops": False}
 
 

@@ -1,0 +1,216 @@
+"""Compiling for a GPU that is not there: in processes of their own, because what that needs changes torch for good.
+
+AOTSCOPE_UPDATE_GOLDEN=1 writes the golden figures anew."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from compiler.targets import TARGETS
+
+ROOT = Path(__file__).parents[2]
+CORPUS = ROOT / "tests" / "corpus"
+GOLDEN = ROOT / "tests" / "golden" / "virtual_gpu.json"
+NEEDS_VALUES = "virtual.needs_values"
+# Of those that compile on the CPU and ask for no value.
+BAR = 0.9
+
+SMALL = ("attention_block", "resnet_block", "two_layer_net", "views_and_mutation")
+SMOKE = (
+    "mlp", "resnet_block", "gpt2_block", "llama_block", "batchnorm_buffers", "custom_autograd_function", "dynamic_batch",
+    "moe_topk", "selective_checkpoint", "gnn_scatter_add",
+)  # fmt: skip
+FIGURES = (
+    "compiled_graphs", "saved_bytes", "scheduler_nodes_after_fusion", "distinct_cpp_kernels", "cpp_kernel_launches",
+    "extern_calls", "error",
+)  # fmt: skip
+
+SNIPPETS = {
+    # Written for the CPU; what it branches on has no value.
+    "branch": """
+        import torch
+        def model(x):
+            y = x * 2
+            if y.sum() > 0:
+                return y.sin()
+            return y.cos()
+        inputs = (torch.randn(1000),)
+    """,
+    "nonzero": """
+        import torch
+        def model(x):
+            return torch.nonzero(x.sin()) * 2
+        inputs = (torch.randn(1000),)
+    """,
+    "recurrent": """
+        import torch
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lstm, self.gru = torch.nn.LSTM(8, 8), torch.nn.GRU(8, 8)
+            def forward(self, x):
+                return self.gru(self.lstm(x)[0])[0]
+        model = Net()
+        inputs = (torch.randn(4, 2, 8),)
+    """,
+    # Written for a GPU: it asks whether there is one, moves, trains, and reads the loss at the end.
+    "asks": """
+        import torch
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        print(device, torch.cuda.get_device_capability())
+        net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8)).to(device)
+        optimizer = torch.optim.AdamW(net.parameters())
+        compiled = torch.compile(net)
+        loss = compiled(torch.randn(4, 8).cuda()).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+    """,
+    "wrong": """
+        import torch
+        model = torch.nn.Linear(8, 8)
+        inputs = (torch.randn(4, 9),)
+    """,
+}
+
+
+def run(target: str, out: Path, files: list[Path]) -> dict[str, Any]:
+    """Each snippet through a child of one warmed process for the target."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "tests.compiler.corpus_run", target, str(out), *map(str, files)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=1500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    results: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    return results
+
+
+def cause(result: dict[str, Any]) -> str:
+    """Why a run gave no whole result: the key of its sentence, with what raised; "" when it gave one."""
+    if result["outcome"] is None:
+        return f"the process ended: {result['exit']}"
+    told = result["outcome"].get("error") or result["outcome"].get("cause")
+    if isinstance(told, dict):
+        return f"{told['key']} {told['params'].get('error', '')}".strip()
+    return ""
+
+
+# --- the normal tier -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("virtual")
+    files = [ROOT / "server" / "examples" / f"{name}.py" for name in SMALL]
+    for name, source in SNIPPETS.items():
+        (folder / f"{name}.py").write_text(dedent(source), encoding="utf-8")
+        files.append(folder / f"{name}.py")
+    return {target: run(target, folder / f"{target}.json", files) for target in ("sm_90", "gfx942")}
+
+
+def test_examples_give_the_golden_figures(small: dict[str, dict[str, Any]]) -> None:
+    """Written for the CPU, they compile as they stand."""
+    found = {
+        target: {
+            name: {figure: results[name]["summary"][figure] for figure in FIGURES}
+            | {"stages": sorted({stage for _, stage in results[name]["stages"]})}
+            for name in SMALL
+        }
+        for target, results in small.items()
+    }
+    if os.environ.get("AOTSCOPE_UPDATE_GOLDEN"):
+        GOLDEN.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    assert found == json.loads(GOLDEN.read_text(encoding="utf-8"))
+
+
+def test_every_statement_of_triton_is_linked_to_its_node_and_line(small: dict[str, dict[str, Any]]) -> None:
+    for results in small.values():
+        for name in SMALL:
+            statements, with_node, with_line = results[name]["statements"]
+            assert statements == with_node == with_line > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "operator"),
+    [("branch", 5, "aten._local_scalar_dense.default"), ("nonzero", 4, "aten.nonzero.default")],
+)
+def test_a_value_that_is_asked_for_is_a_limit_at_its_line(
+    small: dict[str, dict[str, Any]], name: str, line: int, operator: str
+) -> None:
+    for results in small.values():
+        assert results[name]["outcome"]["error"] == {"key": NEEDS_VALUES, "params": {"operator": operator}}
+        assert [NEEDS_VALUES, line] in results[name]["findings"]
+        # What comes before was compiled.
+        assert results[name]["summary"]["distinct_cpp_kernels"] == 1
+
+
+def test_recurrent_layers_run_outside_of_the_compiled_code(small: dict[str, dict[str, Any]]) -> None:
+    for results in small.values():
+        assert results["recurrent"]["outcome"] == {"type": "finished", "error": None}
+
+
+def test_a_script_for_the_gpu_runs_as_written(small: dict[str, dict[str, Any]]) -> None:
+    for target, capability in (("sm_90", "(9, 0)"), ("gfx942", "(9, 4)")):
+        result = small[target]["asks"]
+        assert result["printed"].startswith(f"cuda {capability}\n")
+        assert result["summary"]["compiled_graphs"] == 1
+        assert result["summary"]["bw_nodes"]
+        assert result["outcome"]["error"]["key"] == NEEDS_VALUES
+        assert [NEEDS_VALUES, 11] in result["findings"]
+
+
+def test_a_fault_of_the_model_is_no_limit_of_ours(small: dict[str, dict[str, Any]]) -> None:
+    for results in small.values():
+        assert results["wrong"]["outcome"]["error"]["key"] == "run.raised"
+
+
+# --- the long tier ---------------------------------------------------------------------------------------------------
+
+
+def corpus() -> list[Path]:
+    return sorted((*(CORPUS / "models").glob("*.py"), *(CORPUS / "issues").glob("*.py")))
+
+
+@pytest.fixture(scope="module")
+def on_cpu(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return run("cpu", tmp_path_factory.mktemp("cpu") / "cpu.json", corpus())
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
+def test_the_corpus_compiles(target: str, on_cpu: dict[str, Any], tmp_path: Path) -> None:
+    """At least `BAR` of what compiles on the CPU and asks for no value; every other run ends with a word."""
+    results = run(target, tmp_path / "out.json", corpus())
+    compiles = [name for name, result in on_cpu.items() if not cause(result)]
+    causes = {name: cause(results[name]) for name in compiles}
+    limits = Counter(causes.values())
+    for name, why in sorted(causes.items()):
+        kernels = (results[name]["summary"] or {}).get("distinct_cpp_kernels", "-")
+        print(f"{name:34s} {kernels!s:>4} kernels  {results[name]['seconds']:6.1f} s  {why or 'compiled'}")
+    wanted = [name for name, why in causes.items() if why != NEEDS_VALUES]
+    share = sum(not causes[name] for name in wanted) / len(wanted)
+    print(
+        f"{target}: {len(wanted)} of {len(compiles)} need no values, {share:.1%} of them compile; by cause: {dict(limits)}"
+    )
+    assert all(result["outcome"] is not None and result["exit"] == 0 for result in results.values())
+    assert share >= BAR
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "target", [one.id for one in TARGETS if one.kind == "virtual" and one.id not in ("sm_90", "gfx942")]
+)
+def test_the_other_targets_compile_ten_models(target: str, tmp_path: Path) -> None:
+    results = run(target, tmp_path / "out.json", [CORPUS / "models" / f"{name}.py" for name in SMOKE])
+    assert {name: cause(result) for name, result in results.items()} == dict.fromkeys(SMOKE, "")
+    assert all(result["summary"]["distinct_cpp_kernels"] for result in results.values())
