@@ -97,10 +97,15 @@ def row(capture: Row, native: Row, pairs: list[Any]) -> Row:
         | {"compiled": measured[0]["peaks"].get("compiled") if measured else None},
         "beyond_plan": told[0]["beyond_plan"] if told else None,
         "caveats": [caveat["key"] for one in dry_runs for caveat in one["caveats"]],
-        "failed": [event for event in capture["events"] + native["events"] if event["type"] == "stage_failed"],
+        "failed": [
+            event
+            for event in capture["events"] + native["events"]
+            if event["type"] == "stage_failed" and event["cause"]["key"].startswith(OURS)
+        ],
     }
 
 
+OURS = ("stage.internal", "aside.")  # a failure of ours; a model may fail to compile by itself
 HALVES = ("forward", "backward")
 
 
