@@ -112,7 +112,8 @@ def down_to_metal(target: TargetId, config: int = 0) -> tuple[MetalPayload | Non
     request = RunRequest(source="", options=Options(target=target), question=asked)
     read, write = os.pipe()
     # Descriptor 3 is where the child speaks.
-    run = f"import os, runpy, sys; os.dup2({write}, 3); sys.argv = ['', 'kernel']; runpy.run_module('compiler.child', run_name='__main__')"
+    run = f"import os, runpy, sys; os.dup2({write}, 3); sys.argv = ['', 'kernel']; "
+    run += "runpy.run_module('compiler.child', run_name='__main__')"
     child = subprocess.Popen(
         [sys.executable, "-c", run],
         stdin=subprocess.PIPE,
