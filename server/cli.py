@@ -171,6 +171,10 @@ def compare(
         str, typer.Argument(metavar="A", help="A snippet (.py), a run as a file (.json, .json.gz), or a run's id.")
     ],
     b: Annotated[str, typer.Argument(metavar="B", help="What it is held against.")],
+    target: Annotated[str, typer.Option(help=f"What the snippets are compiled for: {', '.join(names())}.")] = "cpu",
+    target_b: Annotated[
+        str | None, typer.Option(help="Target of B, where it is another one.", show_default=False)
+    ] = None,
     mode: Annotated[Mode, typer.Option(help="Mode of the snippets that are run.")] = Mode.AUTO,
     mode_b: Annotated[Mode | None, typer.Option(help="Mode of B, where it is another one.", show_default=False)] = None,
     native: Annotated[bool, typer.Option(help="Compile with the C++ compiler, run, time and compare.")] = False,
@@ -187,8 +191,10 @@ def compare(
     from server.compare.text import lines
 
     settings = _settings(data=None if data is None else str(data))
-    modes = (mode, mode_b or mode)
-    options = [Options(target="cpu", mode=one, native=native, until=until) for one in modes]
+    options = [
+        Options(target=_target(on), mode=one, native=native, until=until)
+        for on, one in ((target, mode), (target_b or target, mode_b or mode))
+    ]
     documents = [_document(name, settings, which) for name, which in zip((a, b), options, strict=True)]
     try:
         found = compared(*documents)
@@ -213,6 +219,7 @@ def export(
         str, typer.Option(help="For script, svg and dot: COMPILE/STAGE/GRAPH, for example 0_0/joint/joint.")
     ] = "",
     series: Annotated[str, typer.Option(help="For memory: dry_run, plan, compiled or eager.")] = "",
+    target: Annotated[str, typer.Option(help=f"What a snippet is compiled for: {', '.join(names())}.")] = "cpu",
     mode: Annotated[Mode, typer.Option(help="Mode of a snippet that is run.")] = Mode.AUTO,
     native: Annotated[bool, typer.Option(help="Compile with the C++ compiler, run, time and compare.")] = True,
     data: Data = None,
@@ -222,7 +229,7 @@ def export(
     from server.exports.files import make
 
     settings = _settings(data=None if data is None else str(data))
-    whole = _document(run, settings, Options(target="cpu", mode=mode, native=native, until=None))
+    whole = _document(run, settings, Options(target=_target(target), mode=mode, native=native, until=None))
     try:
         _write(output, make(whole, form.value, graph=graph, series=series))
     except local.UnusableError as fault:

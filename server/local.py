@@ -58,7 +58,6 @@ def run_file(file: Path, options: Options, settings: Settings, *, json: str | No
     """Run a file and write what was asked for; the exit code. Raises UnusableError."""
     request = RunRequest(source=_read(file), options=options)
     console = Console(stderr=True, highlight=False)
-    path = file.resolve()
     # Fails before the run, not after it.
     for destination in (None if json in (None, "-") else Path(str(json)), html):
         if destination is not None and not destination.absolute().parent.is_dir():
@@ -69,15 +68,7 @@ def run_file(file: Path, options: Options, settings: Settings, *, json: str | No
         except NotBuiltError as fault:
             raise UnusableError(fault.cause) from None
     progress = Progress(console, printed=sys.stderr if json == "-" else sys.stdout)
-    if (reason := refused().get(options.target)) is not None:
-        cause = message("server.target_not_served", target=BY_ID[options.target].name, why=render(reason))
-        raise UnusableError(cause)
-    launcher = Launcher(settings.child, warm=False, own=True, target=options.target)
-    try:
-        progress.note(message("server.not_isolated"))
-        recording, terminal = _explore(request, settings, progress, launcher, Script(str(path), str(path.parent)))
-    finally:
-        launcher.close()
+    recording, terminal = _run_own(file, request, settings, progress)
     if json == "-":
         sys.stdout.buffer.write(_pretty(document(recording)))
         sys.stdout.buffer.flush()
@@ -91,14 +82,21 @@ def run_file(file: Path, options: Options, settings: Settings, *, json: str | No
 def run_once(file: Path, options: Options, settings: Settings, console: Console) -> tuple[dict[str, Any], Terminal]:
     """Run a file as `run_file` does; its document, and how it ended. What it prints goes to stderr. Raises UnusableError."""
     request = RunRequest(source=_read(file), options=options)
-    path = file.resolve()
-    launcher = Launcher(settings.child, warm=False, own=True)
+    recording, terminal = _run_own(file, request, settings, Progress(console, printed=sys.stderr))
+    return document(recording), terminal
+
+
+def _run_own(file: Path, request: RunRequest, settings: Settings, progress: Progress) -> tuple[Recording, Terminal]:
+    """Run the user's own file, with their rights."""
+    path, target = file.resolve(), request.options.target
+    if (reason := refused().get(target)) is not None:
+        raise UnusableError(message("server.target_not_served", target=BY_ID[target].name, why=render(reason)))
+    launcher = Launcher(settings.child, warm=False, own=True, target=target)
     try:
-        progress = Progress(console, printed=sys.stderr)
-        recording, terminal = _explore(request, settings, progress, launcher, Script(str(path), str(path.parent)))
+        progress.note(message("server.not_isolated"))
+        return _explore(request, settings, progress, launcher, Script(str(path), str(path.parent)))
     finally:
         launcher.close()
-    return document(recording), terminal
 
 
 def record_examples(files: Sequence[Path], folder: Path, settings: Settings) -> int:

@@ -12,10 +12,12 @@ from compiler.ir.comparison import Scalar
 from compiler.ir.diff import value_text
 from compiler.ir.dynamo import BreaksPayload, GuardsPayload, RecompilesPayload
 from compiler.ir.execution import CachePayload, ExecutionPayload
+from compiler.ir.fidelity import FidelityPayload
 from compiler.ir.memory import MemoryPayload, MemoryTimelinePayload
 from compiler.ir.partition import NetworkPayload, PartitionPayload
 from compiler.ir.passes import PassesPayload
 from compiler.ir.payloads import Payload
+from compiler.ir.roofline import RooflinePayload
 from compiler.ir.schedule import FusionPayload, KernelsPayload, SchedulePayload
 from compiler.ir.source import SourcePayload
 
@@ -184,6 +186,20 @@ def _kernels(payload: KernelsPayload) -> Table:
     return Table(figures, items=items)
 
 
+def _roofline(payload: RooflinePayload) -> Table:
+    figures: dict[str, Scalar] = {"target": payload.target, "device": payload.device, "seconds": payload.seconds}
+    return Table(figures, items=[Item((one.name,), one.name, one.name) for one in payload.kernels])
+
+
+def _fidelity(payload: FidelityPayload) -> Table:
+    figures: dict[str, Scalar] = {
+        "target": payload.target,
+        "device": payload.device,
+        "decisions": len(payload.decisions),
+    }
+    return Table(figures | {f"assumed.{name}": value for name, value in payload.assumed.items()})
+
+
 def _timeline(payload: MemoryTimelinePayload) -> Table:
     figures: dict[str, Scalar] = {
         "peak_bytes": payload.peak_bytes,
@@ -250,6 +266,8 @@ _TABLES: dict[type, Callable[..., Table]] = {
     SchedulePayload: _schedule,
     FusionPayload: _fusion,
     KernelsPayload: _kernels,
+    RooflinePayload: _roofline,
+    FidelityPayload: _fidelity,
     MemoryTimelinePayload: _timeline,
     MemoryPayload: _memory,
     ExecutionPayload: _execution,

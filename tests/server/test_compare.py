@@ -18,6 +18,7 @@ from compiler.ir.align import align
 from compiler.ir.comparison import RunComparison
 from compiler.ir.encode import decode
 from compiler.ir.graph import Graph, GraphPayload, Node, TensorValue
+from compiler.ir.payloads import PAYLOADS
 from server.compare import compare
 from server.compare.text import lines
 from server.document import document
@@ -282,3 +283,9 @@ def test_the_command_tells_equal_from_different_and_from_neither(net: dict[str, 
     assert command("compare", recording, same)[0] == 2
     same.write_text("[1")
     assert command("compare", same, recording)[0] == 2
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_kind_of_payload_has_a_name_on_the_page(language: str) -> None:
+    words = json.loads((ROOT / "frontend" / "src" / "messages" / f"{language}.json").read_text(encoding="utf-8"))
+    assert [kind for kind in PAYLOADS if kind != "links" and f"cmp.kind.{kind}" not in words] == []
