@@ -188,7 +188,9 @@ def _kernels(payload: KernelsPayload) -> Table:
 
 def _roofline(payload: RooflinePayload) -> Table:
     figures: dict[str, Scalar] = {"target": payload.target, "device": payload.device, "seconds": payload.seconds}
-    return Table(figures, items=[Item((one.name,), one.name, one.name) for one in payload.kernels])
+    return Table(
+        figures, items=[Item((one.kernel,), f"{one.kernel}: {one.seconds}", one.kernel) for one in payload.kernels]
+    )
 
 
 def _fidelity(payload: FidelityPayload) -> Table:
