@@ -139,39 +139,88 @@ def test_stopping_while_it_warms_up_keeps_the_queue(tmp_path: Path) -> None:
     service.stop()
 
 
-@pytest.mark.long
-@pytest.mark.timeout(1500)
-def test_killing_at_random(tmp_path: Path) -> None:
-    """Workers, servers and fork servers are killed at random moments under load: each run has one whole log in the end."""
+VICTIMS = ("job", "warden", "fork server", "outer layer", "worker", "server")
+
+
+def _processes(mark: str) -> dict[int, list[str]]:
+    """Every process of the service, whoever its parent is by now: by a mark in its environment, which forks keep."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"LANG={mark}\0".encode() in (folder / "environ").read_bytes() + b"\0":
+                found[int(folder.name)] = (folder / "cmdline").read_bytes().decode().split("\0")
+        except OSError:
+            continue
+    return found
+
+
+def _victim(service: Service, kind: str, mark: str) -> int | None:
+    """The pid of one, None when there is none at the moment."""
+    assert service.process is not None
+    if kind == "server":
+        return service.process.pid
+    below = psutil.Process(service.process.pid).children(recursive=True)
+    workers = [one for one in below if "worker" in _processes(mark).get(one.pid, ())]
+    if kind == "worker":
+        return workers[0].pid if workers else None
+    # worker > [bubblewrap > its init >] fork server > warden > job
+    servers = [one for one in below if "server.sandbox.forkserver" in _processes(mark).get(one.pid, ())]
+    if not servers:
+        return None
+    if kind == "outer layer":
+        return servers[0].pid
+    python = [one for one in servers if Path(one.exe()).name.startswith("python")]
+    by_depth = sorted(python, key=lambda one: len(one.parents()))
+    at = {"fork server": 0, "warden": 1, "job": -1}[kind]
+    if kind != "fork server" and len(by_depth) < 3:
+        return None
+    return by_depth[at].pid if by_depth else None
+
+
+@pytest.mark.parametrize("kills", [12, pytest.param(200, marks=[pytest.mark.long, pytest.mark.timeout(1500)])])
+@pytest.mark.skipif(not Path("/proc").exists(), reason="reads /proc")
+def test_killing_at_random(tmp_path: Path, kills: int) -> None:
+    """Job, warden, fork server, outer layer, worker and server are killed at random moments under load: no process is left over,
+    no finished run changes, and each run has one whole log with one end."""
     dice = random.Random(7)
-    service = Service(tmp_path / "data", concurrency=2, heartbeat_seconds=0.2)
+    mark = f"killed-{os.getpid()}-{kills}"
+    service = Service(tmp_path / "data", concurrency=2, heartbeat_seconds=0.2, queue=1000)
+    service.environment["LANG"] = mark
     service.start()
     service.ready()
     runs: list[str] = []
     kept: dict[str, bytes] = {}
+    killed = dict.fromkeys(VICTIMS, 0)
     try:
-        for round_ in range(40):
-            runs += [service.submit(f"{SHORT}\nimport time; time.sleep({dice.random()})") for _ in range(4)]
-            time.sleep(dice.random())
-            kept |= {run: service.stream(run) for run in runs if run not in kept and service.run(run)["ended"]}
-            match round_ % 3:
-                case 0:
-                    service.kill()
-                    service.start()
-                case 1:
-                    for worker in service.client.get("/api/v1/health").json()["workers"]:
-                        os.kill(worker["pid"], signal.SIGKILL)
-                case 2:
-                    for worker in service.client.get("/api/v1/health").json()["workers"]:
-                        for process in psutil.Process(worker["pid"]).children():
-                            process.kill()
+        while sum(killed.values()) < kills:
+            kind = VICTIMS[sum(killed.values()) % len(VICTIMS)]
+            runs += [service.submit(f"{SHORT}\nimport time; time.sleep({dice.uniform(0.1, 0.6)})") for _ in range(2)]
+            time.sleep(dice.uniform(0, 0.4))
+            kept |= {run: service.stream(run) for run in runs[-20:] if run not in kept and service.run(run)["ended"]}
+            victim = _victim(service, kind, mark)
+            if victim is None:
+                continue
+            try:
+                os.kill(victim, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+            killed[kind] += 1
+            if kind == "server":
+                service.kill()
+                service.start()
             service.ready()
         ends = [log(service, run)[-1] for run in runs]
         assert {run: service.stream(run) for run in kept} == kept
         counts = {end: ends.count(end) for end in sorted(set(ends))}
-        assert set(counts) <= {"finished", "lost"}, counts
-        print(
-            f"killed 40 times, {len(runs)} runs: {counts}, {len(kept)} were read before a later kill, and read the same after all"
-        )
+        # A killed job or warden is its run's failure, told as such.
+        assert set(counts) <= {"finished", "failed", "lost"}, counts
+        assert counts["finished"] > 0
     finally:
         service.stop()
+    deadline = time.monotonic() + 20
+    while left := _processes(mark):
+        assert time.monotonic() < deadline, f"left over: {left}"
+        time.sleep(0.1)
+    print(
+        f"killed {killed}; {len(runs)} runs: {counts}; {len(kept)} of them read before a later kill, and the same after all"
+    )
