@@ -160,17 +160,21 @@ def _victim(service: Service, kind: str, mark: str) -> int | None:
     if kind == "server":
         return service.process.pid
     below = psutil.Process(service.process.pid).children(recursive=True)
-    workers = [one for one in below if "worker" in _processes(mark).get(one.pid, ())]
+    known = _processes(mark)
+    workers = [one for one in below if "worker" in known.get(one.pid, ())]
     if kind == "worker":
         return workers[0].pid if workers else None
     # worker > [bubblewrap > its init >] fork server > warden > job
-    servers = [one for one in below if "server.sandbox.forkserver" in _processes(mark).get(one.pid, ())]
+    servers = [one for one in below if "server.sandbox.forkserver" in known.get(one.pid, ())]
     if not servers:
         return None
     if kind == "outer layer":
         return servers[0].pid
-    python = [one for one in servers if Path(one.exe()).name.startswith("python")]
-    by_depth = sorted(python, key=lambda one: len(one.parents()))
+    try:
+        python = [one for one in servers if "bwrap" not in one.name()]
+        by_depth = sorted(python, key=lambda one: len(one.parents()))
+    except psutil.NoSuchProcess:
+        return None
     at = {"fork server": 0, "warden": 1, "job": -1}[kind]
     if kind != "fork server" and len(by_depth) < 3:
         return None

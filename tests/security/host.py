@@ -1,5 +1,6 @@
 """Run every attack as one user, in every mode that works for it and without a sandbox: `host.py root|UID`, JSON lines out.
 
+With `--outer` all of it, targets too, stands in bubblewrap, as a fork server's runs do: the inner modes have to hold there, too.
 Started by root, it becomes the user itself. A line is `{"mode", "attack", "outcome", "how"}`; the first says which modes work.
 """
 
@@ -24,6 +25,7 @@ from targets import Targets
 
 from server.sandbox.isolation import Limits, Mode, Policy, disk, enclose, isolate, needed, syscalls
 from server.sandbox.isolation.probe import FIRST_USER, probe
+from server.sandbox.outer import bubblewrap, readable_for
 from server.sandbox.processes import adopt_orphans, anonymous_bytes, descendants, end_tree
 
 MIB = 1 << 20
@@ -214,6 +216,17 @@ def become(user: int) -> None:
     os.execv(sys.executable, [sys.executable, __file__, "already", *sys.argv[2:]])
 
 
+def enter_outer(arguments: list[str]) -> NoReturn:
+    """Start again inside bubblewrap, as the ordinary user that a fork server would be there."""
+    user = FIRST_USER + 5500 if os.geteuid() == 0 else None
+    base = os.path.realpath(tempfile.mkdtemp(prefix="aotscope-outer-attacks-"))
+    if user is not None:
+        os.chown(base, user, user)
+    words = bubblewrap(readable_for("tests.security.host"), [base], user)
+    os.environ["TMPDIR"] = base
+    os.execv(words[0], [*words, sys.executable, __file__, "inside", *arguments])
+
+
 def expose(paths: list[str]) -> None:
     """Make folders readable for every user in a mount namespace of this process. Raises OSError where root may not."""
     blocked = {above for path in paths if (above := _first_closed(path))}
@@ -241,10 +254,13 @@ def _first_closed(path: str) -> str | None:
 
 def main() -> None:
     user = sys.argv[1]
+    outer = "--outer" in sys.argv
     if user == "root":
         expose([path for path in needed(str(Path(__file__).parents[2])) if os.path.isdir(path)])
-    elif user != "already":
+    elif user not in ("already", "inside"):
         become(int(user))
+    if outer:
+        enter_outer([name for name in sys.argv[2:] if name != "--outer"])
     adopt_orphans()
     names = set(sys.argv[2:])
     found = probe()
@@ -257,7 +273,8 @@ def main() -> None:
         for attack in all_attacks():
             if names and attack.name not in names:
                 continue
-            for mode in (*modes, Mode.NONE):
+            # What succeeds without a sandbox has to succeed where nothing else is in the way.
+            for mode in modes if user == "inside" else (*modes, Mode.NONE):
                 outcome, how = host.attack(attack, mode)
                 line = {"mode": mode, "attack": attack.name, "outcome": outcome, "how": how}
                 if mode is not Mode.NONE:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -27,13 +28,13 @@ class Report:
     control: dict[str, bool]
 
 
-def _host(user: str) -> Report:
+def _host(user: str, outer: bool) -> Report:
     identity = ["already"] if user == "user" and os.geteuid() else [str(ORDINARY)] if user == "user" else ["root"]
     done = subprocess.run(
-        [sys.executable, str(HERE / "host.py"), *identity],
+        [sys.executable, str(HERE / "host.py"), *identity, *(["--outer"] if outer else [])],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=560,
         stdin=subprocess.DEVNULL,
         env=os.environ | {"PYTHONPATH": str(HERE.parents[1]), "PYTHONDONTWRITEBYTECODE": "1"},
         check=False,
@@ -50,10 +51,18 @@ def _host(user: str) -> Report:
 @pytest.fixture(scope="session")
 def reports(request: pytest.FixtureRequest) -> dict[str, Report]:
     users = ("root", "user") if os.geteuid() == 0 else ("user",)
+    # Both layers where bubblewrap is installed, and the inner alone.
+    layers = (False, True) if shutil.which("bwrap") else (False,)
+    hosts = [(user, outer) for outer in layers for user in users]
     with ThreadPoolExecutor(2) as pool:
-        found = dict(zip(users, pool.map(_host, users), strict=True))
+        made = pool.map(lambda host: _host(*host), hosts)
+        found = {_name(*host): report for host, report in zip(hosts, made, strict=True)}
     request.config.stash[request.config.attack_lines] = _summary(found)  # type: ignore[attr-defined]
     return found
+
+
+def _name(user: str, outer: bool) -> str:
+    return f"{user} in bubblewrap" if outer else user
 
 
 def _summary(reports: dict[str, Report]) -> str:
@@ -71,13 +80,13 @@ def _summary(reports: dict[str, Report]) -> str:
 
 def _reports_of(reports: dict[str, Report], user: str) -> Report:
     if user not in reports:
-        pytest.skip("needs root")
+        pytest.skip("needs root, or bubblewrap")
     return reports[user]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode", ["namespaces", "landlock"])
-@pytest.mark.parametrize("user", ["root", "user"])
+@pytest.mark.parametrize("user", ["root", "user", "root in bubblewrap", "user in bubblewrap"])
 def test_every_attack_is_contained(reports: dict[str, Report], user: str, mode: str) -> None:
     report = _reports_of(reports, user)
     if not report.works[mode]:
@@ -101,6 +110,7 @@ def test_without_a_sandbox_every_attack_succeeds(reports: dict[str, Report], use
 
 
 def test_every_mode_that_works_was_run(reports: dict[str, Report]) -> None:
-    for report in reports.values():
-        assert {mode for mode, works in report.works.items() if works} | {"none"} == set(report.lines)
+    for name, report in reports.items():
+        control = set() if "bubblewrap" in name else {"none"}
+        assert {mode for mode, works in report.works.items() if works} | control == set(report.lines)
         assert any(report.works.values()), "no isolation works here: nothing was tested"

@@ -73,7 +73,10 @@ def test_only_documented_answers(
             *([f"--header=Authorization: {token}"] if token else []),
         ],
         cwd=tmp_path,
-        env=os.environ | known | {"SCHEMATHESIS_HOOKS": "tests.server.fuzz_hooks", "PYTHONPATH": str(ROOT)},
+        env=os.environ
+        | known
+        | {"SCHEMATHESIS_HOOKS": "tests.server.fuzz_hooks", "PYTHONPATH": str(ROOT)}
+        | {"FUZZED_ADDRESS": str(service.client.base_url).rstrip("/"), "FUZZED_TOKEN": token or ""},
         capture_output=True,
         text=True,
         check=False,
