@@ -57,7 +57,7 @@ SETTINGS = (
         "idle_seconds", 900.0, "Time without a run after which the warmed process of a target other than the CPU ends."
     ),
     Setting("queue", 64, "Runs that may wait; more are refused with 429."),
-    Setting("queue_poll_seconds", 0.05, "How often a worker looks for a waiting run."),
+    Setting("queue_poll_seconds", 0.1, "How often a worker looks for a waiting run."),
     Setting("body_bytes", 2 * MIB, "Largest body of a request."),
     Setting("capture_seconds", 120.0, "Time limit of the capture: every stage up to generated code."),
     Setting("run_seconds", 300.0, "Time limit of a whole run, the native phase included."),

@@ -36,7 +36,7 @@ class KernelAsked(Frozen):
         200: {"model": Submitted, "description": "`reuse`: the finished run of the same question."},
         404: {"model": ErrorBody},
         413: {"model": ErrorBody},
-        422: {"model": ErrorBody, "description": "The run is for no GPU, or this is no Triton kernel of it."},
+        409: {"model": ErrorBody, "description": "The run is for no GPU, or this is no Triton kernel of it."},
         429: {"model": ErrorBody, "description": "As for `POST /api/v1/runs`."},
     },
 )
@@ -53,7 +53,7 @@ def ask(
     artifact `metal` holds every level, linked line by line."""
     parent = shared.run(id)
     if BY_ID[parent.request.options.target].device is None:
-        raise ApiError(422, message("metal.no_target", target=parent.request.options.target))
+        raise ApiError(409, message("metal.no_target", target=parent.request.options.target))
     try:
         events = (load_event(orjson.loads(text)) for _seq, text in shared.runs.events(id))
         code, kernels = generated(events, asked.kernel)
@@ -65,6 +65,6 @@ def ask(
             KernelsPayload.model_validate_json(shared.artifacts.get(kernels.hash)),
         )
     except UnaskableError as fault:
-        raise ApiError(422, fault.cause) from None
+        raise ApiError(409, fault.cause) from None
     request = RunRequest(source=parent.request.source, options=parent.request.options, question=made)
     return enqueue(request, shared, response, reuse)

@@ -102,12 +102,12 @@ def in_pace(request: Request, shared: Shared) -> None:
 
 
 def _require_served(shared: Context, target: TargetId) -> None:
-    """Said at once, where it is known: workers live, and none of them serves the target. Raises ApiError 422."""
+    """Said at once, where it is known: workers live, and none of them serves the target. Raises ApiError 409."""
     workers = [worker for worker in shared.executors.living() if "targets" in worker]
     if workers and target not in served_by(workers):
         reason = refused().get(target)
         why = "" if reason is None else render(reason)
-        raise ApiError(422, message("server.target_not_served", target=BY_ID[target].name, why=why))
+        raise ApiError(409, message("server.target_not_served", target=BY_ID[target].name, why=why))
 
 
 @router.post(
@@ -116,6 +116,7 @@ def _require_served(shared: Context, target: TargetId) -> None:
     status_code=202,
     responses={
         200: {"model": Submitted, "description": "`reuse`: the finished run of the same request."},
+        409: {"model": ErrorBody, "description": "No worker serves the target, or a question was asked here."},
         413: {"model": ErrorBody},
         422: {"model": ErrorBody},
         429: {
@@ -134,12 +135,12 @@ def submit(
 ) -> Submitted:
     """Queue a snippet. Its events can be read at once."""
     if request.question is not None:
-        raise ApiError(422, message("server.question_here"))
+        raise ApiError(409, message("server.question_here"))
     return enqueue(request, shared, response, reuse)
 
 
 def enqueue(request: RunRequest, shared: Context, response: Response, reuse: bool) -> Submitted:
-    """The finished run of the same request (status 200), or a new one in the queue. Raises ApiError 422 or 429."""
+    """The finished run of the same request (status 200), or a new one in the queue. Raises ApiError 409 or 429."""
     _require_served(shared, request.options.target)
     key = request_key(request, versions())
     if reuse and (found := shared.runs.finished_with_key(key)):

@@ -1,4 +1,5 @@
-"""Run the benchmarks and print their tables: `python -m tests.bench [overhead] [cold] [first] [--pairs N] [--write]`.
+"""Run the benchmarks and print their tables: `python -m tests.bench [overhead] [cold] [first] [start] [headers] [--pairs N]
+[--write]`.
 
 `cold` takes a quarter of an hour over the corpus; `AOTSCOPE_BENCH_EVERY=3` takes every third model."""
 
@@ -15,11 +16,11 @@ import sys
 from pathlib import Path
 
 from server.sandbox.limits import parent_environment
-from tests.bench import cold_start, first_graph, overhead
+from tests.bench import cold_start, first_graph, headers, overhead, start
 from tests.bench.ratios import HEADER, spread
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
-ALL = ("overhead", "cold", "first")
+ALL = ("overhead", "cold", "first", "start", "headers")
 
 
 def _overhead(pairs: int) -> str:
@@ -51,10 +52,23 @@ def _first(pairs: int) -> str:
     return "\n".join([HEADER, row.row(), "", f"Fixed delay, ms, median and range of {len(delays)}: {spread(delays)}."])
 
 
+def _start(pairs: int) -> str:
+    rows = start.measure(pairs)
+    return "\n".join(
+        [HEADER, *(row.row() for row, _, _ in rows), "", *(f"Milliseconds, {said}." for _, said, _ in rows)]
+    )
+
+
+def _headers(pairs: int) -> str:
+    return "\n".join([HEADER, headers.measure(min(pairs, 6)).row()])
+
+
 SECTIONS = {
     "overhead": ("Compile with every stage captured / with none", _overhead),
     "cold": ("Submit → every stage up to generated code, warm worker / the plain script, cold", _cold),
     "first": ("Submit → first graph at the client / raw Dynamo has it, warm", _first),
+    "start": ("Start of a run → its snippet's first line, warm fork server / a bare fork of such a process", _start),
+    "headers": ("A cold compile of one kernel, precompiled headers read / none", _headers),
 }
 
 

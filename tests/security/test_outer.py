@@ -31,8 +31,8 @@ os.dup2(1, job.RESULT)
 job.say("inside")
 job.run(attack.code, told)
 """
-# What these get is the attacker's own, and the inner layer forbids it: sockets of a network in which nobody else is, its own process,
-# a terminal of its own; and our code, which is no secret.
+# What these get is the attacker's own, and the inner layer forbids it: sockets of a network in which nobody else is, its own
+# process, a terminal of its own; and our code, which is no secret.
 OWN = {
     "asyncio_server", "netlink", "subprocess_network", "tcp_ipv6", "tcp_listen", "udp", "vsock", "kernel_crypto",
     "daemon_by_clone", "outlive_warden", "protect_from_memory_killer", "terminal", "read_server_module",

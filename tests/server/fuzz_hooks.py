@@ -11,6 +11,7 @@ import httpx
 import schemathesis
 
 _COUNT = itertools.count()
+_CLIENT = httpx.Client(timeout=30)
 
 
 @schemathesis.hook
@@ -27,8 +28,8 @@ def map_path_parameters(_context: Any, path_parameters: dict[str, Any] | None) -
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, _kwargs: Any) -> None:
-    """The stream of a run has no end before the run has, and thousands of this fuzzer's wait in the queue: one that is to be
-    followed is cancelled first."""
+    """The stream of a run has no end before the run has, and no worker is there: one that is to be followed is cancelled
+    first."""
     run = (case.path_parameters or {}).get("id")
     if (
         context.operation.path.endswith("/events")
@@ -36,4 +37,4 @@ def before_call(context: Any, case: Any, _kwargs: Any) -> None:
         and re.fullmatch(r"\w+", str(run))
     ):
         headers = {"Authorization": token} if (token := os.environ.get("FUZZED_TOKEN")) else {}
-        httpx.delete(f"{os.environ['FUZZED_ADDRESS']}/api/v1/runs/{run}", headers=headers, timeout=30)
+        _CLIENT.delete(f"{os.environ['FUZZED_ADDRESS']}/api/v1/runs/{run}", headers=headers)
