@@ -12,9 +12,9 @@ import orjson
 import pytest
 
 from compiler.events import load_event
-from server.sandbox.isolation.probe import probe_apart
-from server.sandbox.isolation.text import sentence
-from tests.server.conftest import Service, check_log
+from server.sandbox.isolation.text import outer_sentence, sentence
+from server.sandbox.layers import choose_layers
+from tests.server.conftest import FAKE, Service, check_log
 
 RICH = """
 stage("source")
@@ -266,13 +266,15 @@ def test_health(service: Service) -> None:
     # A worker says how it is once a second.
     service.until(lambda: service.client.get("/api/v1/health").json()["state"] == "ready")
     health = service.client.get("/api/v1/health").json()
-    found = probe_apart()
-    assert (health["state"], health["torch"], health["isolation"]) == (
+    layers = choose_layers("auto", "auto", FAKE)
+    assert (health["state"], health["torch"], health["isolation"], health["outer"]) == (
         "ready",
         "0-fake",
-        sentence(found.best, found.landlock_abi).model_dump(mode="json"),
+        sentence(layers.mode, layers.found.landlock_abi).model_dump(mode="json"),
+        outer_sentence(layers.outer, layers.outer_reason).model_dump(mode="json"),
     )
-    assert health["workers"][0]["isolation"]["mode"] == found.best
+    assert health["workers"][0]["isolation"]["mode"] == layers.mode
+    assert health["workers"][0]["isolation"]["outer"] == layers.outer
     assert health["limits"]["capture_seconds"] == 120.0
     assert health["workers"][0]["concurrency"] == 2
 
