@@ -57,6 +57,7 @@ class Options(Frozen):
     mode: Mode = Field(Mode.AUTO, description="auto: training when anything requires grad, else inference.")
     native: bool = Field(True, strict=True, description="Compile with the C++ compiler, run, time and compare.")
     until: StageName | None = Field(None, description="The last stage to show; null for all of them.")
+    trace: bool = Field(False, strict=True, description="Keep torch's structured trace, as TORCH_TRACE writes it.")
 
 
 class KernelQuestion(Frozen):

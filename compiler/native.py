@@ -10,7 +10,7 @@ import io
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import torch
@@ -43,6 +43,7 @@ from compiler.stages import ORDER, cache, execute, memory
 from compiler.stages.diverge import diverging
 from compiler.stages.execute import Outcome
 from compiler.stages.slope import slope_check
+from compiler.stages.traced import tell_trace
 from compiler.step import Step, Subject, other_batch
 from compiler.text import Message, message
 from compiler.torch_compat import settings
@@ -58,6 +59,7 @@ from compiler.torch_compat.build import (
 from compiler.torch_compat.caches import CacheEvent, cache_events, forget_compiled, private_caches
 from compiler.torch_compat.compiles import current_compile, specialised_line, tracking
 from compiler.torch_compat.interpreter import interpreted
+from compiler.torch_compat.trace import Trace
 from compiler.torch_compat.wrapper import Built, built_wrappers, failing_line
 
 
@@ -119,6 +121,11 @@ class _Native:
         self._session = session
         self._form = form
         self._captured = captured
+        self._trace = Trace() if session.options.trace else None
+
+    def _traced(self) -> AbstractContextManager[None]:
+        """The cold compile and the warm one are the trace; what we do besides is not."""
+        return self._trace.recording() if self._trace is not None else nullcontext()
 
     def _wanted(self, stage: StageName) -> bool:
         last = self._session.options.until
@@ -136,8 +143,18 @@ class _Native:
             return Finished()
         if self._wanted(StageName.EXECUTE):
             session.emit(StageStarted(), stage=StageName.EXECUTE)
-        with cache_events() as cold, time_spent() as spent, built_wrappers() as built:
+        with cache_events() as cold, time_spent() as spent, built_wrappers() as built, self._traced():
             compiled = form.run_compiled()
+        try:
+            return self._shown(eager, compiled, built, cold, spent)
+        finally:
+            if self._trace is not None:
+                tell_trace(session, self._trace, "native")
+
+    def _shown(
+        self, eager: Outcome, compiled: Outcome, built: list[Built], cold: list[CacheEvent], spent: Spent
+    ) -> Finished:
+        session, form = self._session, self._form
         if compiled.error is not None:
             return self._raised(compiled.error, built)
         if self._wanted(StageName.EXECUTE):
@@ -232,7 +249,7 @@ class _Native:
 
     def _cache(self, cold: Sequence[CacheEvent], cold_seconds: float) -> None:
         forget_compiled()
-        with cache_events() as warm, time_spent() as spent:
+        with cache_events() as warm, time_spent() as spent, self._traced():
             again = self._form.run_compiled()
         if again.error is not None:
             raise again.error

@@ -52,6 +52,7 @@ from compiler.snippet import (
 from compiler.stages import aot_steps
 from compiler.stages import source as source_stage
 from compiler.stages.memory import dry_run, estimate
+from compiler.stages.traced import tell_trace
 from compiler.summary import summarise
 from compiler.targets import BY_ID
 from compiler.text import Message, message
@@ -60,6 +61,7 @@ from compiler.torch_compat.build import told_line
 from compiler.torch_compat.compiles import Attempt, current_compile, failed_attempt, specialised_line, tracking
 from compiler.torch_compat.interpreter import failed_at, interpreted
 from compiler.torch_compat.plan import planned
+from compiler.torch_compat.trace import Trace
 from compiler.torch_compat.virtual_gpu.fakes import fake_world, needs_values
 from compiler.torch_compat.wrapper import code_digest
 
@@ -164,6 +166,7 @@ class _Capture:
         unread = loaded.snippet if loaded else Snippet(request.source, "script", path.resolve(), {}, {}, root=root)
         self._session = Session(progress, request.options, unread.sources(), current_compile)
         self._output = Output(self._session.emit)
+        self._trace = Trace() if request.options.trace else None
         progress.before_event = self._output.flush
 
     def run(self) -> Finished | Failed:
@@ -238,12 +241,15 @@ class _Capture:
 
     def _watched(self, work: Callable[[], None]) -> BaseException | None:
         """Do it with every wanted stage's hooks in place; what the user's code raised, if it did."""
+        raised: BaseException | None = None
         try:
             with self._hooks():
                 work()
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's model: told as its outcome
-            return error
-        return None
+            raised = error
+        if self._trace is not None:
+            tell_trace(self._session, self._trace, "capture")
+        return raised
 
     @contextmanager
     def _hooks(self) -> Iterator[None]:
@@ -253,6 +259,8 @@ class _Capture:
             stack.enter_context(planned(lambda plan: session.plans.append((current_compile() or "", plan))))
             for stage in stages.until(session.options.until):
                 stack.enter_context(stage.install(session))
+            if self._trace is not None:
+                stack.enter_context(self._trace.recording())
             yield
 
     def _of_the_model(self, error: BaseException) -> bool:

@@ -15,7 +15,7 @@ from starlette.staticfiles import StaticFiles
 
 from server import errors
 from server.access import Access, Pace
-from server.api import artifacts, compare, events, examples, exports, health, kernels, pictures, plain, runs
+from server.api import artifacts, compare, events, examples, exports, health, kernels, pictures, plain, runs, traces
 from server.context import Context
 from server.engine import Queue, migrate
 from server.examples import import_recordings
@@ -61,7 +61,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_exception_handler(RequestValidationError, errors.on_invalid)
     app.add_exception_handler(HTTPException, errors.on_http)
     app.add_exception_handler(Exception, errors.on_fault)
-    for module in (runs, kernels, events, artifacts, pictures, exports, compare, examples, health, plain):
+    for module in (runs, kernels, events, artifacts, pictures, exports, compare, examples, health, plain, traces):
         app.include_router(module.router)
     app.mount("/static", GZipMiddleware(StaticFiles(directory=STATIC, check_dir=False), compresslevel=6), name="static")
     _add_pages(app)

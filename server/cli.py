@@ -154,13 +154,17 @@ def run(
         str | None, typer.Option(metavar="PATH|-", help="Write the run as one JSON document.", show_default=False)
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the run as one HTML file.", show_default=False)] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write torch's structured trace there, for tlparse.", show_default=False),
+    ] = None,
 ) -> None:
     """Explore a file. Exit code: 0; 1 when it could not be run; 2 for wrong usage; 130 when cancelled."""
     from server import local
 
-    options = Options(target=_target(target), mode=mode, native=native, until=until)
+    options = Options(target=_target(target), mode=mode, native=native, until=until, trace=trace is not None)
     try:
-        raise typer.Exit(local.run_file(file, options, _settings(), json=json, html=html))
+        raise typer.Exit(local.run_file(file, options, _settings(), json=json, html=html, trace=trace))
     except local.UnusableError as fault:
         raise _stop(render(fault.cause)) from None
 

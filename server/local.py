@@ -15,6 +15,7 @@ from rich.console import Console
 
 from compiler.errors import AotscopeError
 from compiler.events import ArtifactRef, Event, Finished, Options, RunRequest, dump_event
+from compiler.ir.trace import TracePayload
 from compiler.targets import BY_ID
 from compiler.text import message, render
 from server.document import document
@@ -28,6 +29,7 @@ from server.sandbox.supervisor import Script, Supervisor, Terminal
 from server.settings import Settings
 from server.store.runs import new_id
 from server.targets import refused
+from server.traces import file_name, trace_hashes
 
 EXIT_CODES = {"finished": 0, "failed": 1, "timed_out": 1, "lost": 1, "cancelled": 130}
 _LONGEST_SOURCE = 200_000
@@ -54,12 +56,14 @@ class Memory:
             self._show(event)
 
 
-def run_file(file: Path, options: Options, settings: Settings, *, json: str | None, html: Path | None) -> int:
+def run_file(
+    file: Path, options: Options, settings: Settings, *, json: str | None, html: Path | None, trace: Path | None
+) -> int:
     """Run a file and write what was asked for; the exit code. Raises UnusableError."""
     request = RunRequest(source=_read(file), options=options)
     console = Console(stderr=True, highlight=False)
     # Fails before the run, not after it.
-    for destination in (None if json in (None, "-") else Path(str(json)), html):
+    for destination in (None if json in (None, "-") else Path(str(json)), html, trace):
         if destination is not None and not destination.absolute().parent.is_dir():
             raise UnusableError(message("server.no_folder", file=str(destination)))
     if html is not None:
@@ -76,6 +80,11 @@ def run_file(file: Path, options: Options, settings: Settings, *, json: str | No
         Path(json).write_bytes(_pretty(document(recording)))
     if html is not None:
         html.write_text(report(recording), encoding="utf-8")
+    if trace is not None:
+        trace.mkdir(exist_ok=True)
+        for phase, digest in trace_hashes(recording.parsed()).items():
+            text = TracePayload.model_validate(recording.artifacts[digest]).text
+            (trace / file_name(phase)).write_text(text, encoding="utf-8")
     return EXIT_CODES[terminal.type]
 
 

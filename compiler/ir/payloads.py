@@ -16,6 +16,7 @@ from compiler.ir.passes import PassesPayload
 from compiler.ir.roofline import RooflinePayload
 from compiler.ir.schedule import FusionPayload, KernelsPayload, SchedulePayload
 from compiler.ir.source import SourcePayload
+from compiler.ir.trace import TracePayload
 
 Payload = (
     AotStepsPayload
@@ -40,6 +41,7 @@ Payload = (
     | KernelsPayload
     | SchedulePayload
     | SourcePayload
+    | TracePayload
 )
 
 PAYLOADS: dict[str, type[Payload]] = {
@@ -65,4 +67,5 @@ PAYLOADS: dict[str, type[Payload]] = {
     "execution": ExecutionPayload,
     "cache": CachePayload,
     "fidelity": FidelityPayload,
+    "trace": TracePayload,
 }

@@ -245,6 +245,8 @@ def watching_breaks(said: Said, sources: Sources, guarded: Guarded) -> Iterator[
                 watch.skipped(frame.f_code, result.skip_reason)
         return result
 
+    # What torch tells of the user's stack ends where its own file begins, and this frame is above it (exc.filter_stack).
+    on_frame.__code__ = on_frame.__code__.replace(co_filename=convert_frame.__file__)
     exc.format_graph_break_message = on_message
     symbolic.InstructionTranslatorBase.log_graph_break = on_log
     convert_frame.ConvertFrameAssert.__call__ = on_convert

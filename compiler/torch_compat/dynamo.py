@@ -19,6 +19,7 @@ from torch._dynamo import convert_frame, exc, guards
 from torch._dynamo.eval_frame import innermost_backend
 from torch._dynamo.output_graph import OutputGraph
 from torch._guards import TracingContext
+from torch.fx.experimental import symbolic_shapes
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from compiler.ir.dynamo import Guard, Recompile
@@ -432,6 +433,8 @@ def watching(listener: Listener, sources: Sources, guarded: Guarded) -> Iterator
             with guarded():
                 listener.recompiled(attempt, reasons, watch.collect())
 
+    # Beside a guard torch names the first frame that is not in this file of its own.
+    on_replacement.__code__ = on_replacement.__code__.replace(co_filename=symbolic_shapes.__file__)
     OutputGraph.call_user_compiler = on_graph
     guards.get_guard_fail_reason_helper = on_guard_failure
     convert_frame.get_and_maybe_log_recompilation_reasons = on_recompile

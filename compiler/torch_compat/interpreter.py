@@ -17,6 +17,7 @@ import torch
 from torch._dynamo.utils import dynamo_timed
 from torch._higher_order_ops.while_loop import while_loop_op
 from torch._inductor.graph import GraphLowering
+from torch._logging import trace_structured
 from torch._subclasses.fake_tensor import FakeTensor
 
 from compiler.torch_compat.rng import OVERRIDES
@@ -216,6 +217,7 @@ def interpreted(current_compile: Callable[[], str | None], made: Callable[[Inter
             dynamo_compile_column_us="inductor_code_gen_cumulative_compile_time_us",
         ):
             code, _ = self.codegen_with_cpp_wrapper() if self.cpp_wrapper else self.codegen()
+            trace_structured("inductor_output_code", payload_fn=lambda: code.value)  # there is no file
             if GraphLowering.save_output_code is not None:
                 GraphLowering.save_output_code(code.value)
             module = InterpretedModule(self, code.value, current_compile())

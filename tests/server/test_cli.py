@@ -70,6 +70,7 @@ def test_json_on_stdout_is_one_document(snippet: Path) -> None:
         "mode": "training",
         "native": True,
         "until": "codegen",
+        "trace": False,
     }
     assert document["compiles"][0]["stages"][1]["artifacts"][0]["payload"]["text"].startswith("x = ")
     assert document["summary"] == {"joint_nodes": [3]}

@@ -1,10 +1,10 @@
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { t, type Key } from "../messages";
-import { findArtifact, isOver } from "../state/events";
+import { findArtifact, isOver, stageOf } from "../state/events";
 import { graphsOf, run, stage, stageState } from "../state/store";
 import { place } from "../views/Derived";
-import { offline } from "./control";
+import { offline, submit } from "./control";
 
 /** Addresses of the shown stage's graph as the server draws it: a forward and its backward are one picture. */
 function pictures(base: string): { svg: string; dot: string; scripts: readonly (readonly [graph: string, at: string])[] } | null {
@@ -44,6 +44,9 @@ export function Export() {
   const base = `/api/v1/runs/${id}`;
   const drawn = server ? pictures(base) : null;
   const name = `aotscope-${id}-${stage.value}`;
+  const traces = stageOf(run.value, null, "dynamo")
+    .artifacts.filter((made) => made.ref.kind === "trace")
+    .map((made) => made.name);
   const close = (): void => menu.current?.hidePopover();
   return (
     <>
@@ -100,6 +103,16 @@ export function Export() {
             <a href={`${base}/issue.md`} download>
               GitHub <span>{t("export.issue")}</span>
             </a>
+            {traces.map((phase) => (
+              <a key={phase} href={`${base}/trace/${phase}`} download={`dedicated_log_torch_trace_${phase}.log`}>
+                TORCH_TRACE {phase} <span>{t("export.torch_trace")}</span>
+              </a>
+            ))}
+            {traces.length === 0 && (
+              <button onClick={() => void submit(true)}>
+                TORCH_TRACE <span>{t("export.trace_again")}</span>
+              </button>
+            )}
             <a href={`/r/${id}/plain`}>
               {t("export.plain")} <span>{t("export.plain_what")}</span>
             </a>

@@ -107,12 +107,13 @@ export function openExample(example: Example, keepPlace = false): void {
   if (example.run) watch(example.run, keepPlace || example.place !== "");
 }
 
-export async function submit(): Promise<void> {
+/** With `trace`, torch's structured trace is kept, too. */
+export async function submit(trace = false): Promise<void> {
   if (offline.value || submitting.value) return;
   submitting.value = true;
   trouble.value = null;
   try {
-    const options = { target: chosenTarget.value, mode: mode.value, native: native.value, until: null } as const;
+    const options = { target: chosenTarget.value, mode: mode.value, native: native.value, until: null, trace } as const;
     const id = await startRun({ source: source.value, options });
     adopted = id; // What is being typed stays as it is.
     history.pushState(null, "", `/r/${id}${formatPlace({ ...NOWHERE, stage: place.value.stage })}`);

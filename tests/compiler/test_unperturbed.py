@@ -1,0 +1,80 @@
+"""Nothing perturbed: torch's own trace of a snippet is the same with every stage's hooks in place and with none.
+
+Compared are all records of all compiles: captured graphs, guards, generated code, restarts, recompiles. See `traces.comparable`
+for what is left out, and `unperturbed_run` for how both arms are run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.compiler.traces import comparable, read
+
+ROOT = Path(__file__).parents[2]
+CORPUS = ROOT / "tests" / "corpus"
+FEW = ("models/mlp", "models/dynamic_batch", "models/break_logging", "issues/boolean_mask_captured")
+# With torch left wholly as it is, its C++ compiler too.
+NATIVE = ("models/mlp", "models/gpt2_block")
+
+# There, torch tells of each skipped frame only when its log of graph breaks is on, and it is for our count of them.
+TOLD_MORE = "autograd_function_setup_context"
+
+
+def arms(snippets: list[str], folder: Path, limit_seconds: float) -> dict[str, Any]:
+    out = folder / "out.json"
+    command = [sys.executable, "-m", "tests.compiler.unperturbed_run", str(out), *snippets]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, timeout=limit_seconds, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    return found
+
+
+def differences(found: dict[str, Any]) -> list[str]:
+    """Prints the table; a line for each snippet whose arms differ."""
+    faults = []
+    print(f"{'snippet':36} {'arm':8} {'records':>8} {'compiles':>8} {'differ':>7}")
+    for name, one in found.items():
+        plain = Counter(comparable(read(one["plain"]["trace"])))
+        for arm in one:
+            rows = Counter(comparable(read(one[arm]["trace"])))
+            differ = sorted(((plain - rows) + (rows - plain)).elements())
+            compiles = len({row[0] for row in rows})
+            print(f"{name:36} {arm:8} {rows.total():8} {compiles:8} {len(differ):7}")
+            if name == TOLD_MORE and not (plain - rows):
+                differ = [row for row in differ if not row[3].startswith("dynamo_graph_break_reason")]
+            if differ or not rows or one[arm]["error"] != one["plain"]["error"]:
+                faults.append(f"{name} {arm} {one[arm]['error']}: {[row[:3] for row in differ]}")
+    return faults
+
+
+def test_a_few(tmp_path: Path) -> None:
+    assert differences(arms([str(CORPUS / f"{name}.py") for name in FEW], tmp_path, 280)) == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3700)
+def test_the_whole_corpus(tmp_path: Path) -> None:
+    files = sorted((CORPUS / "models").glob("*.py")) + sorted((CORPUS / "issues").glob("*.py"))
+    names = [f"{file}:native" if f"{file.parent.name}/{file.stem}" in NATIVE else str(file) for file in files]
+    found = arms(names, tmp_path, 3600)
+    assert len(found) == len(files) > 80
+    assert differences(found) == []
+
+
+def test_a_difference_is_seen() -> None:
+    log = 'V1201 01:00:00.000000 1 torch/x.py:1] {"aot_joint_graph": {}, "frame_id": 0, "frame_compile_id": 0, "attempt": 0}'
+    one = {"trace": f"{log}\n\tgraph a\n", "error": ""}
+    other = {"trace": f"{log}\n\tgraph b\n", "error": ""}
+    assert differences({"x": {"plain": one, "watched": one}}) == []
+    assert len(differences({"x": {"plain": one, "watched": other}})) == 1
