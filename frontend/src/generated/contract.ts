@@ -98,6 +98,10 @@ export interface Options {
    */
   target: "cpu" | "cuda" | "sm_75" | "sm_80" | "sm_89" | "sm_90" | "sm_100" | "gfx942";
   /**
+   * Keep torch's structured trace, as TORCH_TRACE writes it.
+   */
+  trace: boolean;
+  /**
    * The last stage to show; null for all of them.
    */
   until: StageName | null;
@@ -326,6 +330,7 @@ export interface Payloads {
   schedule: SchedulePayload;
   source: SourcePayload;
   timeline: MemoryTimelinePayload;
+  trace: TracePayload;
 }
 /**
  * `id` is `compile/joint/graph`. Without steps, `skipped` says why.
@@ -1370,6 +1375,17 @@ export interface PointColumns {
   line: number[];
   live: number[];
   phase: number[];
+}
+/**
+ * `text` is a whole log as `TORCH_TRACE` writes it: what `tlparse` reads. It has `records` records; `cut` says that more
+ * followed, which were not kept, or that one was longer than all that is kept.
+ */
+export interface TracePayload {
+  cut: boolean;
+  format: "trace/1";
+  phase: "capture" | "native";
+  records: number;
+  text: string;
 }
 /**
  * `equal`: the compiler made the same of both. What was asked (source, options), who ran it (engine), lines of the snippet,
