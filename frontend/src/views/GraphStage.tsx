@@ -154,7 +154,8 @@ export function StageCode({ stage }: { stage: StageName }) {
 function NodeTable({ stage, graph }: { stage: StageName; graph: GraphModel }) {
   const shading = overlayOf(place.value.overlay);
   const step = shading === "changed" ? stepOf(stage, graph) : null;
-  const tags = useMemo(() => (shading ? nodeTags(shading, graph, step) : null), [shading, graph, step, linkIndex().size, language.value]);
+  const timed = ready(payload("execute", "execution"));
+  const tags = useMemo(() => (shading ? nodeTags(shading, graph, step) : null), [shading, graph, step, timed, linkIndex().size, language.value]);
   const order = graph.nodes.map((_, i) => i);
   const own = selected.value === null ? -1 : (graph.byId.get(selected.value) ?? -1);
   const chosen = own >= 0 ? own : graph.nodes.findIndex((node) => closure.value.has(node.id));

@@ -1,0 +1,84 @@
+"""The page for everyone: everything by keyboard alone, and every graph in words."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from .driving import until
+
+pytestmark = pytest.mark.browser
+
+
+def _recorded(service: str, name: str) -> str:
+    examples = httpx.get(f"{service}/api/v1/examples").json()
+    return next(str(example["run"]) for example in examples if example["name"] == name)
+
+
+def _tab_to(page: Page, selector: str) -> None:
+    """Press Tab until the focus is there."""
+    for _ in range(90):
+        if page.evaluate("(selector) => document.activeElement.matches(selector)", selector):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"Tab never reaches {selector}")
+
+
+@pytest.mark.timeout(180)
+def test_a_tensor_is_followed_through_every_pane_by_keyboard_alone(page: Page, service: str) -> None:
+    page.goto(f"{service}/r/{_recorded(service, 'attention_block')}#stage=joint")
+    page.locator(".graph[data-ready=true]").wait_for()
+    _tab_to(page, "[data-pane=source] .cm-content")
+    page.keyboard.press("Control+Home")
+    for _ in range(24):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Control+F10")
+    expect(page.locator("[data-pane=source] .l-sel")).to_have_text("        h = F.gelu(self.up(self.ln2(x)))")
+    until(page, "Number(document.querySelector('.graph canvas').dataset.marked) > 0")
+
+    page.keyboard.press("Escape")  # In an editor, Tab indents; after Escape it leaves.
+    _tab_to(page, ".graph canvas")
+    page.keyboard.press("/")
+    page.keyboard.type("addmm_2")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    title = page.locator(".ins h2")
+    expect(title).to_have_text("addmm_2")
+    selected = page.evaluate("new URLSearchParams(location.hash.slice(1)).get('node')")
+    assert selected == "0_0/joint/joint/addmm_2"
+
+    for stage in ("joint_passes", "partition", "post_grad", "schedule", "fusion", "codegen", "memory"):
+        page.keyboard.press("ArrowRight")
+        expect(page.locator("main")).to_have_attribute("data-view", stage)
+        expect(title).to_have_text("addmm_2")
+        expect(page.locator("[data-pane=source] .l-sel")).to_have_text("        h = F.gelu(self.up(self.ln2(x)))")
+        if stage in ("partition", "fusion"):
+            page.locator(".graph[data-ready=true]").wait_for()
+            until(page, "Number(document.querySelector('.graph canvas').dataset.marked) > 0")
+        if stage == "schedule":
+            expect(page.locator("main [role=option][aria-selected=true]").first).to_contain_text("external [64, 256]")
+        if stage == "codegen":
+            expect(page.locator("[data-kernel][aria-selected=true]").first).to_contain_text("extern_kernels.addmm")
+            expect(page.locator("[data-code] .l-sel").first).to_be_visible()
+
+    _tab_to(page, ".tl canvas")
+    page.keyboard.press("Home")
+    born = page.locator(".pk .row.sel", has_text="addmm_2")
+    for _ in range(60):
+        if born.count():
+            break
+        page.keyboard.press("ArrowRight")
+    expect(born).to_have_count(1)
+    expect(born).to_contain_text("line 25")
+    assert "addmm_2" in title.inner_text()
+
+
+def test_the_graph_has_a_twin_in_text(page: Page, service: str) -> None:
+    page.goto(
+        f"{service}/r/{_recorded(service, 'attention_block')}#stage=post_grad&tab=table&overlay=time"
+        "&node=0_0/post_grad/forward/addmm_2"
+    )
+    row = page.locator("main tbody tr", has=page.get_by_role("button", name="addmm_2", exact=True))
+    expect(row).to_contain_text("f32[64, 256]")
+    expect(row).to_contain_text("µs")
