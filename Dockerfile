@@ -6,7 +6,6 @@ RUN apt-get update && apt-get install --yes --no-install-recommends g++ graphviz
 
 WORKDIR /opt/aotscope
 COPY pyproject.toml README.md LICENSE constraints.txt ./
-COPY aotscope aotscope
 COPY compiler compiler
 COPY server server
 RUN pip install --no-cache-dir --constraint constraints.txt --extra-index-url https://download.pytorch.org/whl/cpu '.[triton]'

@@ -19,7 +19,8 @@ from compiler.events import (
     Summary,
     dump_event,
 )
-from server.recording import Recording, record
+from compiler.recording import Recording
+from server.recording import record
 from server.store.artifacts import Artifacts
 from server.store.runs import Run, Runs
 

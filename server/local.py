@@ -16,13 +16,13 @@ from rich.console import Console
 from compiler.errors import AotscopeError
 from compiler.events import ArtifactRef, Event, Finished, Options, RunRequest, dump_event
 from compiler.ir.trace import TracePayload
+from compiler.recording import RecordedRun, Recording
 from compiler.targets import BY_ID
 from compiler.text import message, render
 from server.document import document
 from server.examples import parse
 from server.pages import NotBuiltError, require_front_end
 from server.progress import Progress
-from server.recording import RecordedRun, Recording
 from server.report import report
 from server.sandbox.launcher import Launcher
 from server.sandbox.supervisor import Script, Supervisor, Terminal

@@ -1,38 +1,17 @@
-"""A whole run as one value, `recording/1`: for the one-file page, the gallery, and what else travels without a server."""
+"""Recordings out of the store, and into it."""
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 from pydantic_core import to_json
 
-from compiler.events import Event, RunRequest, load_event
-from compiler.text import Frozen
+from compiler.recording import RecordedRun, Recording
 from server.store.artifacts import Artifacts
 from server.store.runs import Run, Runs, request_key
 from server.versions import versions
-
-
-class RecordedRun(Frozen):
-    """`created` is in seconds since 1970."""
-
-    id: str
-    request: RunRequest
-    created: float
-
-
-class Recording(Frozen):
-    """`events` are flat, as they are streamed; `artifacts` maps hash → decoded payload."""
-
-    format: Literal["recording/1"] = "recording/1"
-    run: RecordedRun
-    events: list[dict[str, Any]]
-    artifacts: dict[str, dict[str, Any]]
-
-    def parsed(self) -> list[Event]:
-        return [load_event(event) for event in self.events]
 
 
 def record(runs: Runs, artifacts: Artifacts, run: Run) -> Recording:

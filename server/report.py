@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 
+from compiler.recording import Recording
 from server.pages import one_file
-from server.recording import Recording
 
 _HEIGHT_PX = 720
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import orjson
 from pydantic import ValidationError
 
+from compiler.recording import Recording
 from compiler.text import message
 from server.document import Document, document
 from server.local import UnusableError
-from server.recording import Recording
 from server.settings import Settings
 
 # A recording of 20,000 nodes is 40 MB; unpacked, a file is never read beyond this.

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from compiler.text import Frozen
-from server.recording import Recording, load
+from compiler.recording import Recording
+from server.recording import load
 from server.store.artifacts import Artifacts
 from server.store.runs import Runs
 

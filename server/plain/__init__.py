@@ -9,13 +9,13 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from compiler.recording import Recording
 from compiler.text import Message, catalogue, render
 from server.document import document
 from server.plain import figures
 from server.plain.chart import chart
 from server.plain.model import alive_at_peak, page_of
 from server.plain.words import STAGES, STATES, WORDS
-from server.recording import Recording
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from aotscope import Explored, explore
+from compiler import Explored, explore
 from compiler.errors import AotscopeError
 from compiler.fork import AsideError
 from compiler.ir.graph import GraphPayload

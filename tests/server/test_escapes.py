@@ -17,8 +17,9 @@ from xml.etree import ElementTree
 import orjson
 import pytest
 
+from compiler.recording import RecordedRun, Recording
 from server import pages
-from server.recording import RecordedRun, Recording, load
+from server.recording import load
 from server.terminal import visible
 from tests.server.asgi import Client, serving
 from tests.server.conftest import FAKE, ROOT, Explore, Kept

@@ -14,10 +14,11 @@ import pytest
 from pydantic_core import to_json
 
 from compiler.ir.execution import Comparison, ExecutionPayload
+from compiler.recording import RecordedRun, Recording
 from server import pages
 from server.document import document
 from server.examples import Example, examples, import_recordings, parse
-from server.recording import RecordedRun, Recording, encode_payload, record
+from server.recording import encode_payload, record
 from server.report import report
 from server.store.artifacts import Artifacts
 from server.store.runs import Runs

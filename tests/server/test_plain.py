@@ -12,6 +12,7 @@ import pytest
 
 from compiler.events import StageName
 from compiler.ir.dynamo import is_link
+from compiler.recording import Recording
 from compiler.text import catalogue
 from server.document import document
 from server.examples import FOLDER, read_recording
@@ -20,7 +21,6 @@ from server.plain.chart import chart
 from server.plain.figures import bytes_text, fact_text, seconds_text, shape_text, small_text, tally_text
 from server.plain.model import page_of
 from server.plain.words import STAGES
-from server.recording import Recording
 from tests.server.asgi import Client, serving
 
 EXAMPLES = sorted(file.name.removesuffix(".json.gz") for file in (FOLDER / "recorded").glob("*.json.gz"))

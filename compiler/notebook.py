@@ -7,17 +7,24 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from typing import Any
 
 import orjson
 import torch
 
+from compiler.errors import AotscopeError
 from compiler.events import Event, Mode, Options, RunRequest, StageName, dump_event
 from compiler.ir.payloads import PAYLOADS, Payload
 from compiler.live import capture_live, source_of
-from server.document import document
-from server.recording import RecordedRun, Recording
-from server.report import frame, report
+from compiler.recording import RecordedRun, Recording
+from compiler.text import message
+
+_VIEWS = "aotscope.views"
+
+
+class ViewError(AotscopeError):
+    """Nothing that is installed can show a recording so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +59,14 @@ class Explored:
 
     def document(self) -> dict[str, Any]:
         """What `aotscope run --json` writes."""
-        return document(self.recording)
+        return dict(_view("document")(self.recording))
 
     def html(self) -> str:
-        """The whole page as one file. Raises NotBuiltError."""
-        return report(self.recording)
+        """The whole page as one file. Raises ViewError where the page is not installed."""
+        return str(_view("report")(self.recording))
 
     def _repr_html_(self) -> str:
-        return frame(self.recording)
+        return str(_view("frame")(self.recording))
 
 
 def explore(
@@ -91,3 +98,12 @@ def explore(
         artifacts={digest: orjson.loads(payload) for digest, payload in made.payloads.items()},
     )
     return Explored(recording, made.events)
+
+
+def _view(name: str) -> Callable[[Recording], Any]:
+    """What shows a recording. The page registers itself as a plugin: the compiler does not know who shows what it found."""
+    found = tuple(entry_points(group=_VIEWS, name=name))
+    if not found:
+        raise ViewError(message("live.no_view", view=name))
+    view: Callable[[Recording], Any] = found[0].load()
+    return view
