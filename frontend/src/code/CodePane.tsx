@@ -41,7 +41,7 @@ export function CodePane({ code, label, home, at }: Props) {
         if (chosen?.includes("/@") && entities.length > 0) {
           // A line of other code: only what comes from that very line.
           if (entities.includes(chosen)) lines.add(line);
-        } else if (entities.some((id) => reached.has(id) && (!id.startsWith("line/") || id === chosen))) lines.add(line);
+        } else if (entities.some((id) => reached.has(id) && !id.includes("/@") && (!id.startsWith("line/") || id === chosen))) lines.add(line);
       }
     }
     viewer.current?.setDress({ selected: lines, dim: (line) => marks.size > 0 && !marks.has(line), error: null });

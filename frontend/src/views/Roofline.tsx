@@ -46,7 +46,7 @@ export function Roofline({ roofline, prefix }: { roofline: RooflinePayload; pref
             <th class="n">{t("roofline.operations")}</th>
             <th class="n">{t("roofline.least")}</th>
             <th>{t("roofline.bound")}</th>
-            <th style={{ width: "22%" }} />
+            <th style={{ width: "12%" }} />
           </tr>
         </thead>
         <tbody>
@@ -54,7 +54,7 @@ export function Roofline({ roofline, prefix }: { roofline: RooflinePayload; pref
             const id = `${prefix}/${kernel.kernel}`;
             return (
               <tr key={kernel.kernel} class={`go ${closure.value.has(id) ? "sel" : ""}`} data-kernel={kernel.kernel} onClick={() => select(id)}>
-                <td class="m">
+                <td class="m" style={{ minWidth: "190px" }}>
                   <button>{kernel.kernel}</button>
                 </td>
                 <td class="n">{kernel.bytes === null ? t("metal.unknown") : bytes(kernel.bytes)}</td>
