@@ -1,16 +1,15 @@
 """One arm: models compiled for a virtual GPU, or for the real one, and what came of each.
 
-`python -m tests.gpu.arm virtual|real TARGET OUT SECONDS EACH AT_ONCE MODEL…` writes OUT, one JSON object, within SECONDS; each model
-gets at most EACH, in a fork of this process, AT_ONCE at a time. The arms differ in the GPU alone: `_virtual` puts it in place and keeps
-what is generated from being run; `_real` compiles and runs as any program does. Both write down what goes through the same two places:
-Inductor's `save_output_code`, and `triton.compile`.
+`python -m tests.gpu.arm virtual|real TARGET OUT SECONDS EACH AT_ONCE MODEL…` writes OUT, one JSON object, within SECONDS; each
+model gets at most EACH, in a fork of this process, AT_ONCE at a time. The arms differ in the GPU alone: `_virtual` puts it in
+place and keeps what is generated from being run; `_real` compiles and runs as any program does. Both write down what goes through
+the same two places: Inductor's `save_output_code`, and `triton.compile`.
 
 This process does not touch CUDA: its forks do.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -25,12 +24,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.gpu.plain import stand_in
+from tests.gpu import plain
 
 _LOOK_SECONDS = 0.02
 # A kernel of the generated file: the comment above it, its name, its source.
-_KERNEL = re.compile(r"((?:^#.*\n)*)^(\w+) = async_compile\.triton\('[^']+', '''(.*?)'''", re.M | re.S)
-_NODE = re.compile(r"^#   %(\w+)[^=\n]*= call_function", re.M)
+_KERNEL = re.compile(r"((?:^#[^\n]*\n)*)^(\w+) = async_compile\.triton\('[^']+', '''(.*?)'''", re.M | re.S)
+_NODE = re.compile(r"^#   %(\w+) : .*? = call_function", re.M)
 
 
 @dataclass
@@ -161,14 +160,14 @@ def kernels(found: Recorded) -> list[dict[str, Any]]:
 def prepare(arm: str, target: str) -> None:
     """Everything that the forks need, imported once. A private part of torch that is not there is said by its name."""
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
-    stand_in()
+    plain.stand_in()
     try:
         if arm == "virtual":
             from compiler.torch_compat.virtual_gpu import install
 
             install(target)  # type: ignore[arg-type]
         import torch._inductor.compile_fx
-        import torch._inductor.runtime.triton_heuristics  # noqa: F401
+        import torch._inductor.runtime.triton_heuristics
 
         import compiler.snippet
         import compiler.torch_compat.interpreter
@@ -249,16 +248,13 @@ def described(arm: str, target: str) -> dict[str, Any]:
     import triton
 
     about: dict[str, Any] = {"arm": arm, "target": target, "torch": torch.__version__, "triton": triton.__version__}
+    about["plain"] = plain.used()
     properties = torch.cuda.get_device_properties(0)
     names = (
         "name", "major", "minor", "multi_processor_count", "regs_per_multiprocessor", "max_threads_per_multi_processor",
         "warp_size", "total_memory", "L2_cache_size", "shared_memory_per_block_optin", "gcnArchName",
     )  # fmt: skip
     return about | {"device": {name: getattr(properties, name) for name in names if hasattr(properties, name)}}
-
-
-def digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def main() -> None:

@@ -34,13 +34,17 @@ def _field(default: Any = None, *, default_factory: Any = None, **_: Any) -> Any
     return default_factory() if default_factory is not None else None if default is ... else default
 
 
-def stand_in() -> bool:
-    """Put it in pydantic's place where there is none; whether it was needed."""
+def stand_in() -> None:
+    """Put it in pydantic's place where there is none."""
     if "pydantic" in sys.modules or importlib.util.find_spec("pydantic") is not None:
-        return False
+        return
     module = types.ModuleType("pydantic")
     vars(module).update(
         BaseModel=BaseModel, ConfigDict=dict, Field=_field, BeforeValidator=_Anything, TypeAdapter=_Anything
     )
     sys.modules["pydantic"] = module
-    return True
+
+
+def used() -> bool:
+    """Whether what is called pydantic in this process is this."""
+    return getattr(sys.modules.get("pydantic"), "BaseModel", None) is BaseModel
