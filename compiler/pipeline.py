@@ -62,7 +62,7 @@ from compiler.torch_compat.compiles import Attempt, current_compile, failed_atte
 from compiler.torch_compat.interpreter import failed_at, interpreted
 from compiler.torch_compat.plan import planned
 from compiler.torch_compat.trace import Trace
-from compiler.torch_compat.virtual_gpu.fakes import fake_world, needs_values
+from compiler.torch_compat.virtual_gpu.fakes import Unknown, fake_world, needs_values
 from compiler.torch_compat.wrapper import code_digest
 
 Place = tuple[str | None, StageName]
@@ -163,6 +163,7 @@ class _Capture:
         self._target = target = BY_ID[request.options.target]
         # Of a virtual target: nothing runs on it, and the snippet's tensors have no values.
         self._device = target.device if target.kind == "virtual" else None
+        self._unknown = Unknown()
         unread = loaded.snippet if loaded else Snippet(request.source, "script", path.resolve(), {}, {}, root=root)
         self._session = Session(progress, request.options, unread.sources(), current_compile)
         self._output = Output(self._session.emit)
@@ -179,7 +180,7 @@ class _Capture:
                 stack.enter_context(tracking())
                 stack.enter_context(settings.no_caches())
                 if self._device is not None:
-                    stack.enter_context(fake_world())
+                    self._unknown = stack.enter_context(fake_world())
                 return self._declared(snippet) if snippet.form == "declared" else self._script(snippet)
         except SnippetError as fault:
             limit = self._limit(fault.__cause__)
@@ -202,7 +203,7 @@ class _Capture:
 
     def _declared(self, snippet: Snippet) -> Finished | Failed:
         session, options = self._session, self._request.options
-        loaded = self._loaded or load(snippet)
+        loaded = self._loaded or load(snippet, self._target.torch_device)
         mode = resolve_mode(loaded, options.mode)
         try:
             with settings.applied(loaded.config):
@@ -284,7 +285,7 @@ class _Capture:
         if self._device is not None:
             from compiler.stages import fidelity  # with it comes Triton, which need not be installed for the CPU
 
-            fidelity.tell(session, self._target, self._device)
+            fidelity.tell(session, self._target, self._device, self._unknown)
         if error is not None:
             session.tally.error = type(error).__name__
             cause = self._limit(error) or _cause(error)

@@ -238,15 +238,18 @@ def _search_path(folder: Path) -> Iterator[None]:
 # --- the declared form ---------------------------------------------------------------------------------------------------
 
 
-def load(snippet: Snippet) -> Loaded:
-    """Run the module code of a declared snippet afresh, seeded. Raises SnippetError with the line to blame."""
+def load(snippet: Snippet, device: str = "cpu") -> Loaded:
+    """Run the module code of a declared snippet afresh, seeded; what it declares is then on `device`. Raises SnippetError with
+    the line to blame."""
     torch.manual_seed(LOAD_SEED)
     try:
         with _search_path(snippet.file.parent):
             module = _execute(snippet, "snippet")
+        found = {name: getattr(module, name, None) for name in DECLARED_NAMES}
+        if device != "cpu":
+            found = {name: _moved(value, device) for name, value in found.items()}
     except (Exception, SystemExit) as error:  # the user's own code: told as such
         raise snippet_fault(error, snippet.sources()) from error
-    found = {name: getattr(module, name, None) for name in DECLARED_NAMES}
     model = found["model"]
     if not callable(model):
         raise SnippetError(message("snippet.model_not_callable", type=type(model).__name__), snippet.lines.get("model"))
@@ -265,6 +268,23 @@ def load(snippet: Snippet) -> Loaded:
         rng=bool(found["rng"]),
         assumed=tuple(assumed),
     )
+
+
+def _moved(value: Any, device: str) -> Any:
+    """The model and its arguments where the target is, whatever made them. What is there already is left alone."""
+    if isinstance(value, torch.nn.Module):
+        tensors = (*value.parameters(), *value.buffers())
+        return value.to(device) if any(tensor.device.type != device for tensor in tensors) else value
+    if not isinstance(value, (tuple, list, dict, torch.Tensor)):
+        return value
+
+    def there(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.device.type == device:
+            return tensor
+        moved = tensor.detach().to(device)
+        return moved.requires_grad_(tensor.requires_grad)
+
+    return pytree.tree_map_only(torch.Tensor, there, value)
 
 
 def _arguments(value: Any, name: str, snippet: Snippet, assumed: list[Message]) -> tuple[Any, ...]:

@@ -41,6 +41,16 @@ class KernelTime(Frozen):
     calls: int
 
 
+CudaGraphKind = Literal["recorded", "again", "skipped"]
+
+
+class CudaGraphEvent(Frozen):
+    """What torch did about a CUDA graph, in its own words."""
+
+    kind: CudaGraphKind
+    text: str
+
+
 class StageStep(Frozen):
     """The whole snippet run with one of torch's backends, against the one before (`before`, "" for eager itself). `worst` is the
     first tensor that does not agree. `error` is the largest distance from eager in float64, as a share of the tensor's largest

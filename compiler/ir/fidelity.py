@@ -10,12 +10,14 @@ from compiler.text import Frozen, Message
 
 class Decision(Frozen):
     """One kind of decision. `count` of `of` (null where there is no whole) are open; `entities` are the ids of what they are
-    about, kernels or FX nodes; `text` is it in a sentence."""
+    about, kernels or FX nodes; `text` is it in a sentence. `details` are torch's own words: the candidates of a choice, why a
+    CUDA graph is not recorded."""
 
-    kind: Literal["autotune", "attention", "padding", "library"]
+    kind: Literal["autotune", "selection", "attention", "padding", "cudagraphs", "library"]
     count: int
     of: int | None = None
     entities: list[str] = []
+    details: list[str] = []
     text: Message
 
 

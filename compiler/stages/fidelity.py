@@ -13,6 +13,7 @@ from compiler.targets import Device, Target
 from compiler.text import message
 from compiler.torch_compat.virtual_gpu import versions
 from compiler.torch_compat.virtual_gpu.candidates import candidates
+from compiler.torch_compat.virtual_gpu.fakes import Unknown
 
 # Elements to which Inductor pads the sizes of a matrix multiplication (`fx_passes/pad_mm.py`, get_alignment_size_dtype).
 _ALIGNMENT = {"float16": 8, "bfloat16": 8, "float32": 4}
@@ -20,12 +21,18 @@ _MATMULS = ("aten.mm.", "aten.addmm.", "aten.bmm.", "aten.baddbmm.")
 _ATTENTION = "_scaled_dot_product_"
 
 
-def tell(session: Session, target: Target, device: Device) -> None:
+def tell(session: Session, target: Target, device: Device, unknown: Unknown) -> None:
     """The payload, after all code was generated. Nothing where none was."""
     if not session.codes:
         return
     with session.watching(StageName.CODEGEN):
-        found = [_autotuned(session), *_of_nodes(session), _library(session)]
+        found = [
+            _autotuned(session),
+            _selected(unknown),
+            *_of_nodes(session),
+            _cuda_graphs(unknown),
+            _library(session),
+        ]
         payload = FidelityPayload(
             target=target.id,
             name=target.name,
@@ -46,6 +53,23 @@ def _autotuned(session: Session) -> Decision:
     several = [entity for entity, number in numbers.items() if number > 1]
     text = message("virtual.autotune", kernels=len(several), all=len(numbers))
     return Decision(kind="autotune", count=len(several), of=len(numbers), entities=several, text=text)
+
+
+def _selected(unknown: Unknown) -> Decision:
+    choices = unknown.untimed
+    details = [
+        f"{choice.operator}: {candidate}{' ←' if candidate == choice.shown else ''}"
+        for choice in choices
+        for candidate in choice.candidates
+    ]
+    text = message("virtual.selection", count=len(choices), all=sum(len(choice.candidates) for choice in choices))
+    return Decision(kind="selection", count=len(choices), details=details, text=text)
+
+
+def _cuda_graphs(unknown: Unknown) -> Decision:
+    count = unknown.graphs + len(unknown.skipped)
+    text = message("virtual.cudagraphs", recorded=unknown.graphs, skipped=len(unknown.skipped))
+    return Decision(kind="cudagraphs", count=count, details=list(dict.fromkeys(unknown.skipped)), text=text)
 
 
 def _of_nodes(session: Session) -> list[Decision]:

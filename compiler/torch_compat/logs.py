@@ -1,12 +1,14 @@
-"""Torch's log of graph breaks, as a count: the only place that has them all, whoever found them."""
+"""Torch's logs, where they are the only place that says something: graph breaks, whoever found them, and CUDA graphs."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from torch._dynamo import convert_frame, exc, symbolic_convert
+
+from compiler.ir.execution import CudaGraphEvent, CudaGraphKind
 
 _LOGGERS: tuple[logging.Logger, ...] = (
     symbolic_convert.graph_break_log,
@@ -15,21 +17,24 @@ _LOGGERS: tuple[logging.Logger, ...] = (
 )
 
 
+# By name: the module of the first has needs that only a build with CUDA meets.
+_CUDA_GRAPHS = ("torch._inductor.cudagraph_trees.__cudagraphs", "torch._inductor.cudagraph_utils.__cudagraphs")
+
+
 class _Handler(logging.Handler):
-    def __init__(self, said: Callable[[], None]) -> None:
+    def __init__(self, said: Callable[[logging.LogRecord], None]) -> None:
         super().__init__()
         self._said = said
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._said()
+        self._said(record)
 
 
 @contextlib.contextmanager
-def graph_break_records(said: Callable[[], None]) -> Iterator[None]:
-    """While it lasts, `said` is called once for each record of the `graph_breaks` log, which prints nothing."""
+def _heard(loggers: Sequence[logging.Logger], said: Callable[[logging.LogRecord], None]) -> Iterator[None]:
     handler = _Handler(said)
-    before = [(log, log.level, log.propagate, log.handlers) for log in _LOGGERS]
-    for log in _LOGGERS:
+    before = [(log, log.level, log.propagate, log.handlers) for log in loggers]
+    for log in loggers:
         log.setLevel(logging.DEBUG)
         log.propagate = False
         log.handlers = [handler]
@@ -40,3 +45,32 @@ def graph_break_records(said: Callable[[], None]) -> Iterator[None]:
             log.setLevel(level)
             log.propagate = propagate
             log.handlers = handlers
+
+
+@contextlib.contextmanager
+def graph_break_records(said: Callable[[], None]) -> Iterator[None]:
+    """While it lasts, `said` is called once for each record of the `graph_breaks` log, which prints nothing."""
+    with _heard(_LOGGERS, lambda _: said()):
+        yield
+
+
+@contextlib.contextmanager
+def cuda_graph_records(said: Callable[[CudaGraphEvent], None]) -> Iterator[None]:
+    """While it lasts, `said` is given what torch logs of CUDA graphs: that one is recorded, recorded again, or not, and why."""
+
+    def told(record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        kind = _cuda_graph_kind(text)
+        if kind is not None:
+            said(CudaGraphEvent(kind=kind, text=text))
+
+    with _heard([logging.getLogger(name) for name in _CUDA_GRAPHS], told):
+        yield
+
+
+def _cuda_graph_kind(text: str) -> CudaGraphKind | None:
+    if "Re-recording" in text:
+        return "again"
+    if "Recording cudagraph tree" in text:
+        return "recorded"
+    return "skipped" if "skipping cudagraphs" in text or "disabling cudagraphs" in text else None

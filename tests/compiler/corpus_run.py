@@ -77,6 +77,7 @@ def report(child: Child) -> dict[str, Any]:
     payloads: list[tuple[str, bytes]] = []
     events, done = read_frames(bytes(child.data), payloads)
     kernels = [json.loads(payload) for kind, payload in payloads if kind == "kernels"]
+    decisions = [json.loads(payload)["decisions"] for kind, payload in payloads if kind == "fidelity"]
     bodies = [event.body for event in events]
     return {
         "outcome": done.outcome.model_dump(mode="json") if done else None,
@@ -93,6 +94,7 @@ def report(child: Child) -> dict[str, Any]:
             sum(made[name] for made in kernels)
             for name in ("statements", "statements_with_node", "statements_with_line")
         ],
+        "decisions": [one for told in decisions for one in told],
         "printed": "".join(body.text for body in bodies if body.type == "printed" and body.stream == "stdout"),
         "findings": [[body.message.key, body.line] for body in bodies if body.type == "finding"],
     }

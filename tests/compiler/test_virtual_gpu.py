@@ -75,6 +75,33 @@ SNIPPETS = {
         optimizer.step()
         print(loss.item())
     """,
+    # What a GPU decides by timing, in a script that times, streams and draws as people do.
+    "tuned": """
+        import torch
+        generator = torch.Generator(device="cuda").manual_seed(3)
+        x, w = (torch.randn(256, 256, generator=generator, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+        f = torch.compile(lambda x: torch.relu(x @ w), mode="max-autotune")
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        with torch.cuda.stream(torch.cuda.Stream()), torch.inference_mode():
+            begin.record()
+            f(x)
+            end.record()
+        torch.cuda.synchronize()
+        print(begin.elapsed_time(end))
+    """,
+    # A buffer that no constructor of torch's made, and sizes that vary.
+    "moved": """
+        import numpy, torch
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("w", torch.from_numpy(numpy.ones((4, 4), numpy.float32)))
+            def forward(self, x):
+                return (x @ self.w).tanh()
+        model = Net()
+        calls = [(torch.from_numpy(numpy.ones((n, 4), numpy.float32)),) for n in (2, 3, 5)]
+        inputs = calls[0]
+    """,
     "wrong": """
         import torch
         model = torch.nn.Linear(8, 8)
@@ -165,6 +192,26 @@ def test_a_script_for_the_gpu_runs_as_written(small: dict[str, dict[str, Any]]) 
         assert result["summary"]["bw_nodes"]
         assert result["outcome"]["error"]["key"] == NEEDS_VALUES
         assert [NEEDS_VALUES, 11] in result["findings"]
+
+
+def test_what_a_gpu_would_time_or_record_is_told_as_unknown(small: dict[str, dict[str, Any]]) -> None:
+    for results in small.values():
+        assert results["tuned"]["printed"] == "nan\n"
+        told = {one["kind"]: one for one in results["tuned"]["decisions"]}
+        selection = told["selection"]
+        assert selection["count"] == 1
+        assert len(selection["details"]) == selection["text"]["params"]["all"] > 3
+        (shown,) = (text for text in selection["details"] if text.endswith("←"))
+        assert shown.startswith("mm: mm")
+        assert any("BLOCK_M" in text for text in selection["details"])
+        assert told["cudagraphs"]["text"]["params"] == {"recorded": 1, "skipped": 0}
+
+
+def test_what_is_declared_is_moved_to_the_gpu(small: dict[str, dict[str, Any]]) -> None:
+    for results in small.values():
+        assert results["moved"]["outcome"] == {"type": "finished", "error": None}
+        # The second size makes it dynamic; the third fits.
+        assert results["moved"]["summary"]["compiled_graphs"] == 2
 
 
 def test_a_fault_of_the_model_is_no_limit_of_ours(small: dict[str, dict[str, Any]]) -> None:

@@ -130,7 +130,7 @@ def perform(arm: str, file: Path) -> dict[str, Any]:
     with recording() as found, _settings():
         try:
             with (_virtual if arm == "virtual" else _real)(found), ExitStack() as stack:
-                loaded = load(snippet)
+                loaded = load(snippet, "cuda")
                 stack.enter_context(applied(loaded.config))
                 compiled = torch.compile(loaded.model, **loaded.compile_kwargs)
                 if loaded.scenario is not None:

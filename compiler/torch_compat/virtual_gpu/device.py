@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import types
 from collections.abc import Callable
 from typing import Any
@@ -48,6 +49,51 @@ def _constant(value: Any) -> Callable[..., Any]:
     return lambda *_, **__: value
 
 
+class Stream:
+    """The device's one stream: nothing is launched on any, so that all are the same."""
+
+    cuda_stream = stream_id = device_index = 0
+    priority = 0
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.device = torch.device("cuda", 0)
+
+    def query(self) -> bool:
+        return True
+
+    def record_event(self, event: Event | None = None) -> Event:
+        return event or Event()
+
+    def synchronize(self) -> None: ...
+
+    def wait_event(self, event: Event) -> None: ...
+
+    def wait_stream(self, stream: Stream) -> None: ...
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class Event:
+    """Times nothing: what passes between two of them on a device that is not there is no number."""
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def record(self, stream: Stream | None = None) -> None: ...
+
+    def wait(self, stream: Stream | None = None) -> None: ...
+
+    def synchronize(self) -> None: ...
+
+    def query(self) -> bool:
+        return True
+
+    def elapsed_time(self, end_event: Event) -> float:
+        return math.nan
+
+
 def _no_generator(*_: Any, **__: Any) -> torch.Tensor:
     with torch.utils._python_dispatch._disable_current_modes():
         return torch.zeros(16, dtype=torch.uint8, device="cpu")
@@ -85,10 +131,17 @@ def torch_cuda(device: Device, arch: str) -> None:
         "_exchange_device": 0,
         "_maybe_exchange_device": 0,
         "_lazy_init": None,
+        "current_stream": Stream(),
+        "default_stream": Stream(),
+        "set_stream": None,
     }
     for name, value in answers.items():
         setattr(torch.cuda, name, _constant(value))
     torch.cuda.get_rng_state = _no_generator
+    torch.cuda.Stream, torch.cuda.Event = Stream, Event
+    torch.cuda.stream = lambda stream: stream or Stream()
+    torch.cuda.default_generators = (torch.default_generator,)
+    torch._C._cuda_cudaCachingAllocator_is_enabled = _constant(True)
     # Recurrent layers would lay out their weights for cuDNN, by their addresses.
     torch.backends.cudnn.is_acceptable = _constant(False)
     # Generated code that would tune itself imports it.

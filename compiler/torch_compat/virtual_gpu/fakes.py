@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -22,8 +23,10 @@ from torch._subclasses.fake_tensor import (
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 
+from compiler.ir.execution import CudaGraphEvent
 from compiler.torch_compat.hooks import replaced
-from compiler.torch_compat.virtual_gpu.inductor import settings
+from compiler.torch_compat.logs import cuda_graph_records
+from compiler.torch_compat.virtual_gpu.inductor import Untimed, settings, unrecorded, untimed
 
 _REFUSED = {"allow_scalar_outputs": False, "allow_dynamic_output_shape_ops": False}
 
@@ -33,10 +36,28 @@ def touch_no_device() -> None:
     fake_tensor.init_gpu_context = lambda _: None
 
 
+@dataclass
+class Unknown:
+    """What the real device would have decided by timing or recording. `graphs` is how many graphs would be recorded."""
+
+    untimed: list[Untimed] = field(default_factory=list)
+    graphs: int = 0
+    skipped: list[str] = field(default_factory=list)
+
+
 @contextmanager
-def fake_world() -> Iterator[None]:
+def fake_world() -> Iterator[Unknown]:
     """Until it ends, tensors are made on the GPU unless the snippet says otherwise, and all are fake. Backwards run in this
-    thread, because the modes are a thread's own."""
+    thread, because the modes are a thread's own. What it gives fills up as things are compiled."""
+    unknown = Unknown()
+
+    def recorded(count: int) -> None:
+        unknown.graphs += count
+
+    def said(event: CudaGraphEvent) -> None:
+        if event.kind == "skipped":
+            unknown.skipped.append(event.text)
+
     # Higher-order operators want a shape environment; a value that is asked for stays refused.
     mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(**_REFUSED))
     with (
@@ -44,12 +65,15 @@ def fake_world() -> Iterator[None]:
         _recurrent_layers(),
         _fallbacks_on_cpu(),
         _optimizer_state(mode),
+        untimed(unknown.untimed.append),
+        unrecorded(recorded),
+        cuda_graph_records(said),
         mode,
         torch.device("cuda"),
         torch.autograd.set_multithreading_enabled(False),
         inductor_config.patch(settings()),
     ):
-        yield
+        yield unknown
 
 
 @contextmanager

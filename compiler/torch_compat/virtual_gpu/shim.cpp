@@ -1,5 +1,6 @@
 // What torch's C++ side asks of an accelerator, answered for one that is not there: device 0, its default stream, and nothing else.
 // Without a device guard, autograd on a fake CUDA tensor ends the process; without hooks, it finds no accelerator.
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/native/transformers/attention.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -35,6 +36,9 @@ struct Hooks final : at::CUDAHooksInterface {
   c10::DeviceIndex deviceCount() const override { return 1; }
   c10::DeviceIndex getCurrentDevice() const override { return 0; }
   c10::DeviceIndex current_device() const override { return 0; }
+  // Nothing is drawn on the device: whoever asks for its generator gets one of the CPU's.
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex) const override { return at::detail::getDefaultCPUGenerator(); }
+  at::Generator getNewGenerator(c10::DeviceIndex) const override { return at::detail::createCPUGenerator(); }
   bool compiledWithCuDNN() const override { return true; }
   bool supportsDilatedConvolutionWithCuDNN() const override { return true; }
   bool supportsDepthwiseConvolutionWithCuDNN() const override { return true; }

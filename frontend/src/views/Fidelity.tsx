@@ -30,6 +30,18 @@ export function Fidelity({ fidelity }: { fidelity: FidelityPayload }) {
             ))}
             {decision.entities.length > MOST && <span class="dim"> {t("fidelity.more", { count: decision.entities.length - MOST })}</span>}
           </p>
+          {decision.details.length > 0 && (
+            <details>
+              <summary>{t("fidelity.details", { count: decision.details.length })}</summary>
+              <ul>
+                {decision.details.map((detail) => (
+                  <li key={detail} class="mono">
+                    {detail}
+                  </li>
+                ))}
+              </ul>
+            </details>
+          )}
         </div>
       ))}
     </div>
