@@ -579,12 +579,14 @@ export interface FidelityPayload {
 }
 /**
  * One kind of decision. `count` of `of` (null where there is no whole) are open; `entities` are the ids of what they are
- * about, kernels or FX nodes; `text` is it in a sentence.
+ * about, kernels or FX nodes; `text` is it in a sentence. `details` are torch's own words: the candidates of a choice, why a
+ * CUDA graph is not recorded.
  */
 export interface Decision {
   count: number;
+  details: string[];
   entities: string[];
-  kind: "autotune" | "attention" | "padding" | "library";
+  kind: "autotune" | "selection" | "attention" | "padding" | "cudagraphs" | "library";
   of: number | null;
   text: Message;
 }
