@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from compiler.errors import AotscopeError
 from compiler.text import message
+from compiler.torch_compat import real_gpu
 
 Result = TypeVar("Result")
 _PR_SET_PDEATHSIG = 1
@@ -26,7 +27,9 @@ class AsideError(AotscopeError):
 
 def aside(work: Callable[[], Result], limit_seconds: float) -> Result:
     """The result of `work()` (which must pickle), run in a fork that says nothing and is killed after `limit_seconds`.
-    Raises AsideError."""
+    Raises AsideError, also where this process has touched CUDA: its forks could not."""
+    if real_gpu.in_use():
+        raise AsideError(message("aside.cuda"))
     sys.stdout.flush()
     sys.stderr.flush()
     read, write = os.pipe()

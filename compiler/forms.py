@@ -16,6 +16,7 @@ from compiler.events import Mode
 from compiler.snippet import CALL_SEED, CallResult, Loaded, Snippet, load, run_calls, run_scenario, run_script
 from compiler.stages.execute import Outcome
 from compiler.step import Step, Subject, in_float64, script_subject, subject_of
+from compiler.torch_compat import real_gpu
 from compiler.torch_compat.compile_calls import with_backend
 
 
@@ -55,8 +56,9 @@ class Form(ABC):
 
 
 class Declared(Form):
-    def __init__(self, snippet: Snippet, eager: Loaded, asked: Mode, resolved: Mode) -> None:
+    def __init__(self, snippet: Snippet, eager: Loaded, asked: Mode, resolved: Mode, device: str = "cpu") -> None:
         self._snippet = snippet
+        self._device = device
         self._asked = asked
         self._resolved = resolved
         self._loaded_eager = eager
@@ -70,19 +72,19 @@ class Declared(Form):
     def run_compiled(self) -> Outcome:
         if self._loaded is None:
             _seed_others()
-            self._loaded = load(self._snippet)
+            self._loaded = load(self._snippet, self._device)
             self.compiled = subject_of(self._loaded, self._resolved, self._asked)
         self.function = torch.compile(self._loaded.model, **self._loaded.compile_kwargs)
         return self._run(self._loaded, self.function)
 
     def run_on(self, backend: str) -> Outcome:
         _seed_others()
-        loaded = load(self._snippet)
+        loaded = load(self._snippet, self._device)
         return self._run(loaded, torch.compile(loaded.model, **with_backend(loaded.compile_kwargs, backend)))
 
     def run_exact(self) -> Outcome | None:
         _seed_others()
-        loaded = load(self._snippet)
+        loaded = load(self._snippet, self._device)
         if loaded.scenario is not None:
             return None
         exact = in_float64(loaded)
@@ -174,4 +176,5 @@ def _seed_others() -> None:
 
 
 def _generator_state() -> bytes:
-    return bytes(torch.get_rng_state().numpy())
+    own = bytes(torch.get_rng_state().numpy())
+    return own + real_gpu.generator_state() if real_gpu.in_use() else own

@@ -30,7 +30,7 @@ from compiler.events import (
 )
 from compiler.fork import AsideError, aside
 from compiler.forms import Declared, Form, Script
-from compiler.ir.execution import KernelTime, Timing
+from compiler.ir.execution import Autotuned, CudaGraphEvent, KernelTime, Timing
 from compiler.session import SNIPPET_FILE, Session, Sink, slug
 from compiler.snippet import (
     load,
@@ -45,8 +45,10 @@ from compiler.stages.execute import Outcome
 from compiler.stages.slope import slope_check
 from compiler.stages.traced import tell_trace
 from compiler.step import Step, Subject, other_batch
+from compiler.targets import BY_ID
 from compiler.text import Message, message
 from compiler.torch_compat import settings
+from compiler.torch_compat.autotuning import chosen_configs, timed_choices
 from compiler.torch_compat.build import (
     Spent,
     cpp_compiler,
@@ -59,6 +61,8 @@ from compiler.torch_compat.build import (
 from compiler.torch_compat.caches import CacheEvent, cache_events, forget_compiled, private_caches
 from compiler.torch_compat.compiles import current_compile, specialised_line, tracking
 from compiler.torch_compat.interpreter import interpreted
+from compiler.torch_compat.logs import cuda_graph_records
+from compiler.torch_compat.real_gpu import NoGpuError, gpu_world
 from compiler.torch_compat.trace import Trace
 from compiler.torch_compat.wrapper import Built, built_wrappers, failing_line
 
@@ -84,7 +88,7 @@ def native(
         elif root is None:
             root = path.parent
         return _run(request, sink, path, root, scratch / "cache", captured)
-    except SnippetError as fault:
+    except (SnippetError, NoGpuError) as fault:
         return Failed(cause=fault.cause, error=fault.detail, line=fault.line)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -95,13 +99,15 @@ def _run(
 ) -> Finished:
     snippet = understand(request, path, root)
     session = Session(sink, request.options, snippet.sources(), current_compile)
-    with _hidden(), tracking(), private_caches(folder):
+    gpu = BY_ID[request.options.target].kind == "gpu"
+    with _hidden(), tracking(), private_caches(folder), gpu_world() if gpu else nullcontext():
         if snippet.form == "script":
             return _Native(session, Script(snippet), captured).run()
-        eager = load(snippet)
+        device = BY_ID[request.options.target].torch_device
+        eager = load(snippet, device)
         mode = resolve_mode(eager, request.options.mode)
         with settings.applied(eager.config):
-            return _Native(session, Declared(snippet, eager, request.options.mode, mode), captured).run()
+            return _Native(session, Declared(snippet, eager, request.options.mode, mode, device), captured).run()
 
 
 @contextmanager
@@ -121,6 +127,9 @@ class _Native:
         self._session = session
         self._form = form
         self._captured = captured
+        self._gpu = BY_ID[session.options.target].kind == "gpu"
+        self._cuda_graphs: list[CudaGraphEvent] = []
+        self._choices: list[Autotuned] = []
         self._trace = Trace() if session.options.trace else None
 
     def _traced(self) -> AbstractContextManager[None]:
@@ -136,14 +145,21 @@ class _Native:
         if not self._wanted(StageName.MEMORY):
             return Finished()
         eager = form.run_eager()
-        if cpp_compiler() is None:
+        if not self._gpu and cpp_compiler() is None:
             reason = message("execute.no_compiler")
             self._measure([], reason)
             self._skip(reason, StageName.EXECUTE, StageName.CACHE)
             return Finished()
         if self._wanted(StageName.EXECUTE):
             session.emit(StageStarted(), stage=StageName.EXECUTE)
-        with cache_events() as cold, time_spent() as spent, built_wrappers() as built, self._traced():
+        with (
+            cache_events() as cold,
+            time_spent() as spent,
+            built_wrappers() as built,
+            cuda_graph_records(self._cuda_graphs.append),
+            timed_choices() as self._choices,
+            self._traced(),
+        ):
             compiled = form.run_compiled()
         try:
             return self._shown(eager, compiled, built, cold, spent)
@@ -195,7 +211,8 @@ class _Native:
             and form.function is not None
         ):
             slope = slope_check(form.eager, form.compiled, form.function)
-        timed, kernels, why_not_timed = self._time(eager, built)
+        with cuda_graph_records(self._cuda_graphs.append):
+            timed, kernels, why_not_timed = self._time(eager, built)
         execute.tell(
             self._session,
             comparisons=comparisons,
@@ -207,6 +224,9 @@ class _Native:
             differ=differ,
             divergence=divergence,
             slope=slope,
+            autotuned=self._choices,
+            configs=chosen_configs(built) if self._gpu else None,
+            cuda_graphs=self._cuda_graphs,
         )
 
     def _time(self, eager: Outcome, built: list[Built]) -> tuple[Timing | None, list[KernelTime], Message | None]:
@@ -220,7 +240,8 @@ class _Native:
         try:
             if not self._settled(other, built):
                 return None, [], message("execute.compiled_again")
-            return execute.timing(one, other), execute.kernel_times(other, built), None
+            kernels = execute.kernel_times_on_device if self._gpu else execute.kernel_times
+            return execute.timing(one, other, gpu=self._gpu), kernels(other, built), None
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's model: told as the reason
             return None, [], message("execute.not_timed", error=f"{type(error).__name__}: {error}")
 

@@ -61,8 +61,10 @@ from compiler.torch_compat.build import told_line
 from compiler.torch_compat.compiles import Attempt, current_compile, failed_attempt, specialised_line, tracking
 from compiler.torch_compat.interpreter import failed_at, interpreted
 from compiler.torch_compat.plan import planned
+from compiler.torch_compat.real_gpu import NoGpuError, Present, gpu_world
 from compiler.torch_compat.trace import Trace
 from compiler.torch_compat.virtual_gpu.fakes import Unknown, fake_world, needs_values
+from compiler.torch_compat.virtual_gpu.inductor import unrecorded
 from compiler.torch_compat.wrapper import code_digest
 
 Place = tuple[str | None, StageName]
@@ -164,6 +166,7 @@ class _Capture:
         # Of a virtual target: nothing runs on it, and the snippet's tensors have no values.
         self._device = target.device if target.kind == "virtual" else None
         self._unknown = Unknown()
+        self._gpu: Present | None = None
         unread = loaded.snippet if loaded else Snippet(request.source, "script", path.resolve(), {}, {}, root=root)
         self._session = Session(progress, request.options, unread.sources(), current_compile)
         self._output = Output(self._session.emit)
@@ -181,7 +184,13 @@ class _Capture:
                 stack.enter_context(settings.no_caches())
                 if self._device is not None:
                     self._unknown = stack.enter_context(fake_world())
+                if self._target.kind == "gpu":
+                    self._gpu = stack.enter_context(gpu_world())
+                    # The native phase records them: here graphs are interpreted.
+                    stack.enter_context(unrecorded(lambda _: None))
                 return self._declared(snippet) if snippet.form == "declared" else self._script(snippet)
+        except NoGpuError as fault:
+            return self._failed(SnippetError(fault.cause))
         except SnippetError as fault:
             limit = self._limit(fault.__cause__)
             return self._failed(SnippetError(limit, fault.line, fault.detail) if limit is not None else fault)
@@ -275,7 +284,10 @@ class _Capture:
         if last is not None and stages.ORDER.index(last) < stages.ORDER.index(StageName.MEMORY):
             return
         if self._device is not None:
-            estimate(self._session, self._device)
+            note = message("virtual.memory_estimate", device=self._device.name)
+            estimate(self._session, int(self._device.memory_bytes.value), note)
+        elif self._gpu is not None:
+            estimate(self._session, self._gpu.memory_bytes, message("gpu.memory_plan", device=self._gpu.name))
         else:
             dry_run(self._session, loaded, mode)
 

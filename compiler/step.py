@@ -15,8 +15,12 @@ from compiler.events import Mode
 from compiler.snippet import Loaded, named_tensors
 from compiler.text import Message, message
 from compiler.timeline import Allocation
+from compiler.torch_compat import real_gpu
 from compiler.torch_compat.hooks import replaced
 from compiler.torch_compat.profiler import mark, module_paths, record, user_lines
+
+# Runs a step: its result, and what the allocator did in it.
+Recorder = Callable[[Callable[[], Any]], tuple[Any, list[Allocation]]]
 
 
 @dataclass(frozen=True)
@@ -163,6 +167,9 @@ class Step:
                 yield tensor
 
     def clear(self) -> None:
+        if real_gpu.in_use():
+            # What a CUDA graph gave in the step before may be overwritten from here on.
+            torch.compiler.cudagraph_mark_step_begin()
         for tensor in self._leaves():
             tensor.grad = None
 
@@ -190,10 +197,16 @@ def storages(values: Any) -> Iterator[tuple[int, int]]:
 
 
 def measure(
-    step: Step, *, file: str, before: Callable[[bool], None] = lambda measured: None, eager: bool = False
+    step: Step,
+    *,
+    file: str,
+    before: Callable[[bool], None] = lambda measured: None,
+    eager: bool = False,
+    recorder: Recorder = record,
 ) -> Measured:
     """The third of three steps, gradients cleared before each, under the profiler. `before` is called ahead of each, and told
-    whether it is the measured one. `file` is the snippet's, whose lines are marked; in eager execution modules are marked too."""
+    whether it is the measured one. `file` is the snippet's, whose lines are marked; in eager execution modules are marked too.
+    `recorder` runs the step and says what the allocator did: the CPU's by default."""
     for _ in range(2):
         before(False)
         step.clear()
@@ -205,7 +218,7 @@ def measure(
         module_paths(step.model) if eager and step.model is not None else nullcontext()
     )
     with paths, user_lines(file):
-        output, allocations = record(step.once)
+        output, allocations = recorder(step.once)
     outputs = frozenset(address for address, _ in storages(tensors(output)))
     gradients = frozenset(address for address, _ in storages(step.gradients()))
     return Measured(allocations, outputs, gradients)

@@ -28,6 +28,9 @@ def warm_up(target: TargetId = "cpu") -> None:
     torch.set_num_threads(1)
     with warming.quiet():
         warming.probe_cpu()
+        if BY_ID[target].kind == "gpu":
+            # Whatever is compiled asks the GPU what it is, and a process that has touched it cannot be forked: imports must do.
+            return
         warming.build_pattern_tables(BY_ID[target].torch_device)
         with fake_world() if BY_ID[target].kind == "virtual" else nullcontext():
             warming.compile_trivial_models()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from compiler.targets import TARGETS, TargetId
@@ -25,10 +27,28 @@ def _virtual_refused() -> Message | None:
     return None
 
 
+_NVIDIA = "/dev/nvidiactl"
+_BUILT_FOR = re.compile(r"^cuda(?:: [^=]*)? = '", re.M)
+
+
+def _gpu_refused() -> Message | None:
+    if not os.path.exists(_NVIDIA):
+        return message("gpu.no_device")
+    if importlib.util.find_spec("triton") is None:
+        return message("virtual.no_triton")
+    torch = importlib.util.find_spec("torch")
+    version = Path(str(torch.origin)).with_name("version.py") if torch is not None else None
+    # What `torch.version.cuda` is, without importing torch.
+    if version is None or not _BUILT_FOR.search(version.read_text(encoding="utf-8")):
+        return message("gpu.not_built")
+    return None
+
+
 def refused() -> dict[TargetId, Message]:
     """The targets that a worker here does not serve, with the reason of each."""
     virtual = _virtual_refused()
-    reasons: dict[TargetId, Message] = {"cuda": message("virtual.no_gpu")}
+    gpu = _gpu_refused()
+    reasons: dict[TargetId, Message] = {} if gpu is None else {"cuda": gpu}
     if virtual is not None:
         reasons |= {target.id: virtual for target in TARGETS if target.kind == "virtual"}
     return reasons

@@ -51,6 +51,20 @@ class CudaGraphEvent(Frozen):
     text: str
 
 
+class TimedCandidate(Frozen):
+    """A kernel that Inductor timed, in torch's words; `seconds` is null when it could not be run."""
+
+    text: str
+    seconds: float | None = None
+
+
+class Autotuned(Frozen):
+    """One operator whose kernel was chosen by timing: the candidates, the fastest first."""
+
+    operator: str
+    candidates: list[TimedCandidate]
+
+
 class StageStep(Frozen):
     """The whole snippet run with one of torch's backends, against the one before (`before`, "" for eager itself). `worst` is the
     first tensor that does not agree. `error` is the largest distance from eager in float64, as a share of the tensor's largest
@@ -100,6 +114,9 @@ class SlopeCheck(Frozen):
 
 
 class ExecutionPayload(Frozen):
+    """`autotuned`, `configs` (Triton kernel → the configuration that is launched) and `cuda_graphs` are of a GPU, where `timing`
+    is by its own clock and `kernels` by torch's profiler."""
+
     format: Literal["execution/1"] = "execution/1"
     comparisons: list[Comparison]
     compared: bool
@@ -113,6 +130,9 @@ class ExecutionPayload(Frozen):
     divergence: Divergence | None = None
     slope: SlopeCheck | None = None
     why_no_slope: Message | None = None
+    autotuned: list[Autotuned] = []
+    configs: dict[str, str] = {}
+    cuda_graphs: list[CudaGraphEvent] = []
 
 
 class KeyPart(Frozen):

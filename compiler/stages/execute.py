@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from compiler.compare import compare_printed, compare_results, compare_tensors, worst
 from compiler.events import Finding, Severity, StageFinished, StageName
-from compiler.ir.execution import Comparison, Divergence, ExecutionPayload, KernelTime, SlopeCheck, Timing
+from compiler.ir.execution import (
+    Autotuned,
+    Comparison,
+    CudaGraphEvent,
+    Divergence,
+    ExecutionPayload,
+    KernelTime,
+    SlopeCheck,
+    Timing,
+)
 from compiler.paired import paired
 from compiler.session import Session, slug
 from compiler.snippet import CallResult
 from compiler.step import Step
 from compiler.text import Message, message
+from compiler.torch_compat import real_gpu
 from compiler.torch_compat.build import Spent
 from compiler.torch_compat.wrapper import Built, code_digest, kernel_lines, mark_lines
 
@@ -23,6 +33,7 @@ STAGE = StageName.EXECUTE
 TIMING_SECONDS = 2.0
 TIMING_LIMIT_SECONDS = 20.0
 _KERNEL_STEPS = 5
+_GPU_WARM_UP = 3
 
 
 @dataclass(frozen=True)
@@ -125,11 +136,13 @@ def _figure(value: float | None) -> str:
     return "∞" if value is None else f"{value:.2g}"
 
 
-def timing(eager: Step, compiled: Step) -> Timing:
-    """Paired samples of one step each, as the memory stage defines a step."""
+def timing(eager: Step, compiled: Step, *, gpu: bool = False) -> Timing:
+    """Paired samples of one step each, as the memory stage defines a step; of a GPU by its own clock."""
     for step in (eager, compiled):
-        step.clear()
-        step.once()
+        # A CUDA graph is recorded at the second call, and replayed from the third.
+        for _ in range(_GPU_WARM_UP if gpu else 1):
+            step.clear()
+            step.once()
     return paired(
         eager.once,
         compiled.once,
@@ -137,7 +150,8 @@ def timing(eager: Step, compiled: Step) -> Timing:
         before_compiled=compiled.clear,
         budget_seconds=TIMING_SECONDS,
         limit_seconds=TIMING_LIMIT_SECONDS,
-        what=message("execute.timed_step"),
+        what=message("execute.timed_on_device") if gpu else message("execute.timed_step"),
+        clock=real_gpu.device_seconds if gpu else None,
     )
 
 
@@ -185,6 +199,31 @@ def kernel_times(step: Step, built: Sequence[Built]) -> list[KernelTime]:
     return sorted(times, key=lambda kernel: -kernel.seconds)
 
 
+def kernel_times_on_device(step: Step, built: Sequence[Built]) -> list[KernelTime]:
+    """Seconds that the GPU spends in each kernel in one step (mean of a few), the slowest first. A kernel of Triton's has the
+    name that the wrapper gives it; a library's its own."""
+
+    def once() -> None:
+        step.clear()
+        step.once()
+
+    entities = {
+        name: f"{slug(wrapper.compile)}/codegen/{wrapper.graph}/{name}"
+        for wrapper in built
+        for name in kernel_lines(wrapper.text).values()
+    }
+    times = [
+        KernelTime(
+            name=name,
+            entity=entities.get(name, ""),
+            seconds=seconds / _KERNEL_STEPS,
+            calls=max(1, count // _KERNEL_STEPS),
+        )
+        for name, (seconds, count) in real_gpu.kernels_on_device(once, _KERNEL_STEPS).items()
+    ]
+    return sorted(times, key=lambda kernel: -kernel.seconds)
+
+
 def graphs_differ(built: Iterable[Built], expected: Sequence[str] | None) -> Message | None:
     """What is to be said when the code that was built is not the code that was captured (`expected`: its digests)."""
     if expected is None:
@@ -213,6 +252,9 @@ def tell(
     differ: Message | None,
     divergence: Divergence | None = None,
     slope: SlopeCheck | Message | None = None,
+    autotuned: Sequence[Autotuned] = (),
+    configs: Mapping[str, str] | None = None,
+    cuda_graphs: Sequence[CudaGraphEvent] = (),
 ) -> None:
     """The stage's artifact, its findings, its end."""
     payload = ExecutionPayload(
@@ -228,6 +270,9 @@ def tell(
         divergence=divergence,
         slope=slope if isinstance(slope, SlopeCheck) else None,
         why_no_slope=slope if isinstance(slope, Message) else None,
+        autotuned=list(autotuned),
+        configs=dict(configs or {}),
+        cuda_graphs=list(cuda_graphs),
     )
     session.artifact(payload, kind="execution", name="execution", stage=STAGE)
     if (diverges := finding(comparisons, divergence)) is not None:

@@ -26,6 +26,7 @@ from compiler.snippet import Loaded
 from compiler.stages.kept import saved_by_partition
 from compiler.step import (
     Measured,
+    Recorder,
     Saved,
     Step,
     Subject,
@@ -35,12 +36,13 @@ from compiler.step import (
     script_subject,
     subject_of,
 )
-from compiler.targets import Device
 from compiler.text import Message, message
 from compiler.timeline import GeneratedCode, Origin, Origins, build, locate
 from compiler.torch_compat.aot import around_partition
 from compiler.torch_compat.compiles import current_compile
+from compiler.torch_compat.cuda_allocator import record_on_device
 from compiler.torch_compat.interpreter import interpreted
+from compiler.torch_compat.profiler import record
 from compiler.torch_compat.replay import Replay
 from compiler.torch_compat.wrapper import Built, make_dry, mark_lines, marker
 
@@ -89,9 +91,9 @@ def dry_run(session: Session, loaded: Loaded | None, mode: Mode) -> None:
         _tell_dry(session, subject, found)
 
 
-def estimate(session: Session, device: Device) -> None:
-    """For code that cannot run here: Inductor's plan of the step, and the device's memory to hold it against. Emits the stage's
-    events."""
+def estimate(session: Session, memory_bytes: int, note: Message) -> None:
+    """For a GPU's code, which has no dry run: Inductor's plan of the step, and the device's memory to hold it against. `note`
+    says what that is worth. Emits the stage's events."""
     session.emit(StageStarted(), stage=STAGE)
     if not session.modules:
         session.emit(StageSkipped(reason=message("memory.nothing_compiled")), stage=STAGE)
@@ -107,8 +109,8 @@ def estimate(session: Session, device: Device) -> None:
                 partition_activation_bytes=sum(tally.saved_activation_bytes) if split else None,
             ),
             definition=message("memory.definition"),
-            limit_bytes=int(device.memory_bytes.value),
-            notes=[message("virtual.memory_estimate", device=device.name)],
+            limit_bytes=memory_bytes,
+            notes=[note],
         )
         session.artifact(payload, kind="memory", name="memory", stage=STAGE)
         facts: dict[str, int | float | str | bool | None] = {} if peak is None else {"peak_plan": peak}
@@ -294,7 +296,12 @@ def measured(
     notes = [compiled] if isinstance(compiled, Message) else []
     peaks: dict[str, int] = {}
     step = Step(eager, eager.model)
-    timeline = timeline_of(measure(step, file=eager.file, eager=True), [], "eager", message("memory.method_eager"))
+    gpu = session.options.target == "cuda"
+    recorder = record_on_device if gpu else record
+    found = measure(step, file=eager.file, eager=True, recorder=recorder)
+    timeline = timeline_of(
+        found, [], "eager", message("memory.method_device") if gpu else message("memory.method_eager")
+    )
     session.artifact(timeline, kind="timeline", name="eager", stage=STAGE)
     peaks["eager"] = timeline.peak_bytes
     known = captured or SavedForBackward()
@@ -304,17 +311,18 @@ def measured(
     if isinstance(compiled, Native):
         step = Step(compiled.subject, compiled.function)
         try:
-            peaks["dry_run"] = aside(lambda: _dry_peak(step, compiled), LIMIT_SECONDS)
+            if not gpu:  # a fork of this process could not use it
+                peaks["dry_run"] = aside(lambda: _dry_peak(step, compiled), LIMIT_SECONDS)
         except AsideError as fault:
             notes.append(message("memory.dry_run_failed", error=fault.detail.partition("\n")[0] or fault.cause.key))
         timeline = timeline_of(
-            measure_marked(step, compiled),
+            measure_marked(step, compiled, recorder),
             [
                 GeneratedCode(built.compile, built.graph, built.text, built_origins(built, session))
                 for built in compiled.built
             ],
             "compiled",
-            message("memory.method_compiled"),
+            message("memory.method_device") if gpu else message("memory.method_compiled"),
         )
         session.artifact(timeline, kind="timeline", name="compiled", stage=STAGE)
         peaks["compiled"] = timeline.peak_bytes
@@ -327,10 +335,10 @@ def measured(
     tell(session, peaks, figures, eager, notes)
 
 
-def measure_marked(step: Step, native: Native) -> Measured:
+def measure_marked(step: Step, native: Native, recorder: Recorder = record) -> Measured:
     for index, built in enumerate(native.built):
         mark_lines(built, marker(str(index)))
-    return measure(step, file=native.subject.file)
+    return measure(step, file=native.subject.file, recorder=recorder)
 
 
 def _dry_peak(step: Step, native: Native) -> int:

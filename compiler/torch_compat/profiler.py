@@ -24,8 +24,23 @@ _PREFIX = "aotscope:"
 _ENGINE = "autograd::engine::evaluate_function: "
 
 
+_hearers: list[Callable[[Channel, str], None]] = []
+
+
+@contextmanager
+def hearing(heard: Callable[[Channel, str], None]) -> Iterator[None]:
+    """While it lasts, `heard` is told of each mark."""
+    _hearers.append(heard)
+    try:
+        yield
+    finally:
+        _hearers.remove(heard)
+
+
 def mark(channel: Channel, value: str) -> None:
-    """From here on `channel` has this value, in the profile that is being recorded (else nothing happens)."""
+    """From here on `channel` has this value, in the profile that is being recorded and for whoever hears, if there is any."""
+    for heard in _hearers:
+        heard(channel, value)
     with _RecordFunctionFast(f"{_PREFIX}{channel}={value}"):
         pass
 

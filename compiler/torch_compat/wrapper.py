@@ -203,8 +203,8 @@ def make_dry(built: Built) -> None:
         names["empty_strided_cpu"] = _zeros(names["empty_strided_cpu"])
 
 
-_KERNEL = re.compile(r"^(\w+) = async_compile\.cpp", re.MULTILINE)
-_LAUNCH = re.compile(r"^(?:\w+ = )?(extern_kernels\.\w+|torch\.ops\.[\w.]+|\w+)\(")
+_KERNEL = re.compile(r"^(\w+) = async_compile\.(?:cpp|triton)", re.MULTILINE)
+_LAUNCH = re.compile(r"^(?:\w+ = )?(extern_kernels\.\w+|torch\.ops\.[\w.]+|\w+)(?:\.run)?\(")
 
 
 def kernel_lines(text: str) -> dict[int, str]:

@@ -26,6 +26,7 @@ from compiler.errors import AotscopeError
 from compiler.events import Engine
 from server.sandbox.isolation import IsolationError, Mode, needed
 from server.sandbox.isolation.probe import choose, probe
+from server.sandbox.isolation.reading import gpu_devices
 from server.sandbox.limits import EVENTS_FD
 from server.sandbox.outer import Outer, openings
 from server.sandbox.peers import accept, listen
@@ -119,6 +120,7 @@ class _Server:
         headers = (configuration.headers,) if configuration.headers else ()
         self._readable = () if self._mode is Mode.NONE else needed(*_own_folders(configuration), *headers)
         self._users = itertools.cycle(users)
+        self._gpu = gpu_devices() if configuration.target == "cuda" else ()
         self._wardens: set[int] = set()
         self._selector = selectors.DefaultSelector()
 
@@ -169,7 +171,7 @@ class _Server:
 
     def _fork(self, descriptors: list[int]) -> None:
         # A user for each: what is alive of one cannot touch another.
-        walls = Walls(self._mode, self._readable, next(self._users))
+        walls = Walls(self._mode, self._readable, next(self._users), self._gpu)
         pid = os.fork()
         if pid == 0:
             for key in self._selector.get_map().values():

@@ -19,6 +19,7 @@ from compiler.text import Message, message
 from server.sandbox import peers
 from server.sandbox.headers import build_headers
 from server.sandbox.isolation import IsolationError, Mode
+from server.sandbox.isolation.reading import GPU_FILES, gpu_devices
 from server.sandbox.keeper import start_kept
 from server.sandbox.layers import Layers, choose_layers
 from server.sandbox.limits import parent_environment, places, with_headers
@@ -181,7 +182,7 @@ class Launcher:
             self._scratch = os.path.realpath(tempfile.mkdtemp(prefix="aotscope-children-"))
             user = self._lease_user(layers)
             inside = layers is not None and layers.outer is not Outer.NONE
-            environment = parent_environment(self._own, self._isolation != Mode.NONE)
+            environment = parent_environment(self._own, self._isolation != Mode.NONE, self._target == "cuda")
             environment |= places(self._scratch) if inside else {}
             headers = self._headers and self._build_headers(self._words(inside, user), environment)
             before = self._words(inside, user, headers)
@@ -227,7 +228,9 @@ class Launcher:
         if not inside:
             return []
         shown = (*readable_for(self._child), headers) if headers else readable_for(self._child)
-        return bubblewrap(shown, [self._scratch], user)
+        gpu = self._target == "cuda"
+        shown = (*shown, *(path for path in GPU_FILES if path.startswith("/sys/"))) if gpu else shown
+        return bubblewrap(shown, [self._scratch], user, gpu_devices() if gpu else ())
 
     def _build_headers(self, before: list[str], environment: dict[str, str]) -> str:
         there = build_headers(self._headers, self._child, self._scratch, before, environment, lambda: self._aborted)

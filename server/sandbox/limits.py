@@ -35,10 +35,18 @@ def with_headers() -> dict[str, str]:
     return {_HEADERS: "1"}
 
 
-def parent_environment(whole: bool, apart: bool = False) -> dict[str, str]:
+# Which GPUs, where the driver's libraries are; and torch asks the driver's management library whether there is a GPU, which does
+# not touch it: the process that children are forked from must not.
+_GPU_PASSED_ON = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
+_GPU = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+
+
+def parent_environment(whole: bool, apart: bool = False, gpu: bool = False) -> dict[str, str]:
     """The fork server's environment: nothing that a snippet should not read, unless the snippet is the user's own.
-    `apart`: its children are isolated."""
-    kept = dict(os.environ) if whole else {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    `apart`: its children are isolated. `gpu`: they run on the machine's GPU."""
+    names = (*_PASSED_ON, *_GPU_PASSED_ON) if gpu else _PASSED_ON
+    kept = dict(os.environ) if whole else {name: os.environ[name] for name in names if name in os.environ}
+    kept |= _GPU if gpu else {}
     # One thread: a pool of OpenMP threads does not survive a fork, and its child would hang.
     return kept | _ONE_THREAD | ({_HEADERS: "0"} if apart else {})
 
@@ -109,6 +117,7 @@ def confine(request: PhaseRequest, policy: Policy, parent: int, events: int, std
     _limit("RLIMIT_FSIZE", limits.file_bytes)
     _limit("RLIMIT_CPU", int(limits.wall_seconds) + 5)
     if LINUX:
-        _limit("RLIMIT_AS", _address_space() + limits.memory_bytes)
+        if not policy.gpu:  # CUDA reserves more addresses than any limit of memory
+            _limit("RLIMIT_AS", _address_space() + limits.memory_bytes)
         # It counts everything of the user, and does not bind root; the warden counts the tree.
         _limit("RLIMIT_NPROC", tasks_of_user(os.geteuid()) + limits.processes)

@@ -35,9 +35,12 @@ def code_folders(child: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def bubblewrap(readable: Iterable[str], writable: Iterable[str], user: int | None) -> list[str]:
+def bubblewrap(
+    readable: Iterable[str], writable: Iterable[str], user: int | None, devices: Iterable[str] = ()
+) -> list[str]:
     """The words before a command that put it into bubblewrap. `user`: whom a command of root's becomes in there; None for an
-    ordinary user, who is root of nothing but a namespace of their own. Raises IsolationError when a program is missing."""
+    ordinary user, who is root of nothing but a namespace of their own. `devices`: nodes of a GPU, shown too.
+    Raises IsolationError when a program is missing."""
     words = [_program("bwrap"), "--die-with-parent", "--new-session", "--chdir", "/"]
     if user is None:
         words += ["--unshare-all"]
@@ -56,6 +59,7 @@ def bubblewrap(readable: Iterable[str], writable: Iterable[str], user: int | Non
     for path in shown:
         words += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
     words += ["--proc", "/proc", "--dev", "/dev"]
+    words += [word for node in devices for word in ("--dev-bind", node, node)]
     for path in writable:
         words += ["--bind", path, path]
     words += ["--remount-ro", "/"]

@@ -28,7 +28,9 @@ def replace_with_runner(folder: Path, target: TargetId, settings: Settings) -> N
     """Become the fork server: nothing of this program, of its settings or of its environment stays. What the container keeps
     out is looked at by the fork server, which says it."""
     scratch = os.path.realpath(tempfile.mkdtemp(prefix="aotscope-children-"))
-    environment = parent_environment(whole=False, apart=settings.isolation != Mode.NONE) | places(scratch)
+    environment = parent_environment(whole=False, apart=settings.isolation != Mode.NONE, gpu=target == "cuda") | places(
+        scratch
+    )
     headers = headers_folder(Path(tempfile.gettempdir()) / "aotscope", settings.child) if target == "cpu" else ""
     if headers and build_headers(headers, settings.child, scratch, (), environment, lambda: False):
         environment |= with_headers()

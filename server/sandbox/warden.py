@@ -25,11 +25,13 @@ Reason = Literal["wall", "memory", "processes", "disk", "stopped", "orphaned"]
 
 @dataclass(frozen=True, slots=True)
 class Walls:
-    """How the fork server keeps its children apart. `user`: who a child becomes, for a fork server of root's."""
+    """How the fork server keeps its children apart. `user`: who a child becomes, for a fork server of root's. `gpu`: the
+    device nodes that its children may open."""
 
     mode: Mode
     readable: tuple[str, ...]
     user: int | None
+    gpu: tuple[str, ...] = ()
 
 
 def _policy(request: PhaseRequest, walls: Walls, scratch: str) -> Policy:
@@ -39,6 +41,7 @@ def _policy(request: PhaseRequest, walls: Walls, scratch: str) -> Policy:
         scratch=scratch,
         readable=walls.readable,
         user=walls.user,
+        gpu=walls.gpu,
         limits=Limits(
             memory_bytes=limits.memory_bytes,
             processes=limits.processes,

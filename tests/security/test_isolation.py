@@ -11,6 +11,7 @@ import pytest
 
 from server.sandbox.isolation import IsolationError, Mode, Policy, disk, exit_code, isolate, needed, seccomp
 from server.sandbox.isolation.probe import Probe, Trial, choose
+from server.sandbox.isolation.reading import gpu_devices
 
 HEADERS = {
     "x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
@@ -34,10 +35,15 @@ def test_system_call_numbers_are_the_kernels(machine: str) -> None:
 
 
 def run_filter(
-    machine: str, architecture: int, number: int, arguments: tuple[int, ...], own_pid: int | None = None
+    machine: str,
+    architecture: int,
+    number: int,
+    arguments: tuple[int, ...],
+    own_pid: int | None = None,
+    gpu: bool = False,
 ) -> int:
     """The program, interpreted: what a system call gets."""
-    program = seccomp.program(machine, own_pid)
+    program = seccomp.program(machine, own_pid, gpu)
     code = [struct.unpack_from("HBBI", program, at) for at in range(0, len(program), 8)]
     padded = (arguments + (0,) * 6)[:6]
     data = struct.pack("IIQ6Q", number, architecture, 0, *(value & (1 << 64) - 1 for value in padded))
@@ -49,6 +55,8 @@ def run_filter(
             accumulator = struct.unpack_from("I", data, value)[0]
         elif operation == 0x06:
             return int(value)
+        elif operation == 0x54:
+            accumulator &= value
         else:
             holds = {
                 0x15: accumulator == value,
@@ -168,3 +176,24 @@ def test_usage_and_removal_of_hostile_folders(tmp_path: Path) -> None:
     disk.remove(str(scratch))
     assert not scratch.exists()
     assert Path("/usr/bin").exists()
+
+
+@pytest.mark.parametrize(
+    ("request_", "gpu", "allowed"),
+    [
+        # TCGETS; TIOCSTI, which types into a terminal; an NVIDIA request; UVM's first, and one of its plain numbers; SIOCGIFCONF.
+        (0x5401, False, True), (0x5401, True, True), (0x5412, False, False), (0x5412, True, False), (0xC020462A, False, False),
+        (0xC020462A, True, True), (0x30000001, False, False), (0x30000001, True, True), (0x19, False, False), (0x19, True, True),
+        (0x8912, True, False),
+    ],
+)  # fmt: skip
+def test_a_gpus_driver_is_spoken_to_only_where_a_gpu_is_given(request_: int, gpu: bool, allowed: bool) -> None:
+    got = run_filter("x86_64", 0xC000003E, 16, (3, request_), gpu=gpu)
+    assert (got == 0x7FFF0000) is allowed
+
+
+def test_the_nodes_of_a_gpu_are_the_drivers_and_no_others(tmp_path: Path) -> None:
+    for name in ("nvidia0", "nvidia12", "nvidiactl", "nvidia-uvm", "nvidia-modeset", "nvidia-caps", "nvram", "sda"):
+        (tmp_path / name).touch()
+    assert gpu_devices(str(tmp_path)) == ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0", "/dev/nvidia12")
+    assert gpu_devices("/proc/self/fdinfo") == ()

@@ -11,6 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from compiler.torch_compat.autotuning import described
 from compiler.torch_compat.hooks import replaced
 
 
@@ -69,7 +70,7 @@ def untimed(told: Callable[[Untimed], None]) -> Iterator[None]:
             found = original(self, name, choices, *args, **kwargs)
             if len(choices) > 1:
                 shown = found[1] if isinstance(found, tuple) else None
-                told(Untimed(name, tuple(map(_described, choices)), "" if shown is None else _described(shown)))
+                told(Untimed(name, tuple(map(described, choices)), "" if shown is None else described(shown)))
             return found
 
         return choose
@@ -80,11 +81,6 @@ def untimed(told: Callable[[Untimed], None]) -> Iterator[None]:
         replaced(AlgorithmSelectorCache, "__call__", telling),
     ):
         yield
-
-
-def _described(choice: Any) -> str:
-    name, text = str(choice.name), str(getattr(choice, "description", "") or "")
-    return f"{name}: {text}" if text else name
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from server.sandbox.isolation import landlock, namespaces, privileges, rlimits, seccomp, syscalls
 from server.sandbox.isolation.policy import IsolationError, Mode, Policy
-from server.sandbox.isolation.reading import DEVICES, PROC_FILES, SYSTEM_FILES, needed
+from server.sandbox.isolation.reading import DEVICES, GPU_FILES, PROC_FILES, SYSTEM_FILES, needed
 from server.sandbox.isolation.rlimits import Limits
 
 __all__ = ["IsolationError", "Limits", "Mode", "Policy", "enclose", "exit_code", "isolate", "needed"]
@@ -80,7 +80,7 @@ def isolate(policy: Policy) -> None:
         with _step("scratch"):
             _own_scratch(policy)
     with _step("limits"):
-        rlimits.apply(policy.limits, tasks)
+        rlimits.apply(policy.limits, tasks, addresses=not policy.gpu)
     with _step("privileges"):
         privileges.drop(policy.user)
         assert policy.warden is not None
@@ -95,7 +95,7 @@ def isolate(policy: Policy) -> None:
         if not apart or landlock.abi() >= landlock.LEAST_ABI:
             scopes = landlock.restrict(_rules(policy)) >= landlock.SCOPES_ABI
     with _step("seccomp"):
-        seccomp.restrict(None if apart or scopes else os.getpid())
+        seccomp.restrict(None if apart or scopes else os.getpid(), gpu=bool(policy.gpu))
     _verify(policy)
 
 
@@ -139,6 +139,8 @@ def _check_readable(paths: list[str]) -> None:
 def _rules(policy: Policy) -> list[tuple[str, int]]:
     rules = [(path, landlock.READ_EXECUTE) for path in policy.readable]
     rules += [(path, landlock.DEVICE) for path in DEVICES]
+    rules += [(path, landlock.DEVICE | landlock.CONTROL) for path in policy.gpu]
+    rules += [(path, landlock.READ) for path in GPU_FILES if policy.gpu]
     rules += [(path, landlock.READ) for path in (*PROC_FILES, *SYSTEM_FILES)]
     return [*rules, (policy.scratch, landlock.OWN)]
 

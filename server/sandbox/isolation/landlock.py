@@ -32,6 +32,8 @@ _FOR_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL_DEVICE
 READ = _READ | _READ_DIR
 READ_EXECUTE = READ | _EXECUTE
 DEVICE = _READ | _WRITE
+# To be asked things by number, as the driver of a GPU is.
+CONTROL = _IOCTL_DEVICE
 # No sockets, FIFOs or device nodes.
 OWN = READ_EXECUTE | _WRITE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_FILE | _MAKE_SYMLINK | _REFER | _TRUNCATE
 

@@ -9,7 +9,7 @@ import signal
 
 from server.sandbox.isolation import syscalls
 from server.sandbox.isolation.policy import Policy
-from server.sandbox.isolation.reading import DEVICES, SYSTEM_FILES, outermost
+from server.sandbox.isolation.reading import DEVICES, GPU_FILES, SYSTEM_FILES, outermost
 
 # Who the child is to itself, where it is nobody in particular outside.
 _INNER_ID = 1000
@@ -55,7 +55,10 @@ def enter(policy: Policy) -> None:
     syscalls.mount("tmpfs", root, "tmpfs", _QUIET, f"size={_ROOT_BYTES},nr_inodes=4096,mode=755")
     for path in outermost((*policy.readable, *SYSTEM_FILES)):
         _show(root, path)
-    for path in DEVICES:
+    for path in GPU_FILES if policy.gpu else ():
+        if path.startswith("/sys/") and os.path.lexists(path):
+            _show(root, path)
+    for path in (*DEVICES, *policy.gpu):
         _bind(path, root + path, syscalls.ATTR_RDONLY | syscalls.ATTR_NOSUID | syscalls.ATTR_NOEXEC)
     os.mkdir(root + "/proc")
     syscalls.mount("proc", root + "/proc", "proc", _QUIET | syscalls.MS_NOEXEC)

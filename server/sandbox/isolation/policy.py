@@ -22,7 +22,8 @@ class Policy:
     """All paths are absolute and without links. `scratch` exists, is empty, and belongs to the starting user; it is
     the only place where the child can write, and its working folder. `readable` are files and folders to read and
     execute from (see `reading.needed`). `user` is the uid (and gid) to become, given exactly when the starting user
-    is root; no other process should have it. `keep` are the descriptors that stay open. `warden` is filled in by
+    is root; no other process should have it. `gpu` are the device nodes of a
+    GPU that the run may use (`reading.gpu_devices`). `keep` are the descriptors that stay open. `warden` is filled in by
     `enclose`."""
 
     mode: Mode
@@ -30,6 +31,7 @@ class Policy:
     readable: tuple[str, ...]
     user: int | None = None
     limits: Limits = field(default_factory=Limits)
+    gpu: tuple[str, ...] = ()
     keep: tuple[int, ...] = (0, 1, 2)
     warden: int | None = None
 

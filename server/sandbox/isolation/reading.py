@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import sysconfig
@@ -14,6 +15,23 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 SYSTEM_FILES = ("/sys/devices/system/cpu",)
 # In /proc of the machine (Landlock) or of the namespace. Nothing of other processes.
 PROC_FILES = ("/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/filesystems", "/proc/sys/vm/overcommit_memory")
+
+
+# NVIDIA's driver, for runs on the machine's own GPU: its control node, unified memory, and each GPU.
+_NVIDIA_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
+_NVIDIA_GPU = re.compile(r"nvidia[0-9]+")
+# What the driver's user half reads of the machine: its own versions, and where GPUs and memory are.
+GPU_FILES = (
+    "/proc/driver/nvidia", "/proc/devices", "/proc/modules", "/proc/version", "/sys/bus/pci/devices", "/sys/devices",
+    "/sys/module/nvidia",
+)  # fmt: skip
+
+
+def gpu_devices(folder: str = "/dev") -> tuple[str, ...]:
+    """The device nodes that a run on the machine's own GPU opens, of those that are there."""
+    there = sorted(name for name in os.listdir(folder) if _NVIDIA_GPU.fullmatch(name))
+    nodes = (*_NVIDIA_NODES, *(f"/dev/{name}" for name in there))
+    return tuple(node for node in nodes if os.path.exists(os.path.join(folder, os.path.basename(node))))
 
 
 def needed(*more: str) -> tuple[str, ...]:

@@ -48,10 +48,12 @@ def tasks_of(user: int) -> int:
     return count
 
 
-def apply(limits: Limits, tasks: int) -> None:
-    """Lower the limits of this process to these. `tasks`: those of the same user that are none of the child's."""
+def apply(limits: Limits, tasks: int, addresses: bool = True) -> None:
+    """Lower the limits of this process to these. `tasks`: those of the same user that are none of the child's. `addresses`: bound
+    those too; CUDA reserves as many as the machine has memory, its GPUs' included, and more."""
     # The warmed parent's mappings are there already; what comes on top is the child's.
-    _lower(resource.RLIMIT_AS, _address_space() + limits.memory_bytes)
+    if addresses:
+        _lower(resource.RLIMIT_AS, _address_space() + limits.memory_bytes)
     _lower(resource.RLIMIT_NPROC, tasks + limits.processes)
     _lower(resource.RLIMIT_FSIZE, limits.file_bytes)
     _lower(resource.RLIMIT_CPU, limits.cpu_seconds)

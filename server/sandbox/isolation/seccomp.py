@@ -62,6 +62,9 @@ _PRCTL_ALLOWED = (2, 3, 15, 16, 38, 39, 23, 0x53564D41)
 _SET_PDEATHSIG, _SIGKILL = 1, 9
 # TCGETS, TCGETS2, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX: what isatty, os and subprocess ask.
 _IOCTL_ALLOWED = (0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
+# NVIDIA's driver: the type letter of its requests; UVM_INITIALIZE and UVM_DEINITIALIZE.
+_NVIDIA_TYPE = ord("F")
+_IOCTL_UVM = (0x30000001, 0x30000002)
 # F_SETOWN, F_SETSIG, F_SETOWN_EX: signals to others by way of a pipe. F_SETLEASE: others who open a file have to wait.
 # F_NOTIFY.
 _FCNTL_DENIED = (8, 10, 15, 1024, 1026)
@@ -71,7 +74,7 @@ _AUDIT_ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _LAST_KNOWN = 462
 
 _ALLOW, _KILL_PROCESS, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN, _AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
 _FILTER = 2
 _DENY = _ERRNO | errno.EPERM
 
@@ -107,8 +110,28 @@ def _among(index: int, values: tuple[int, ...], inside: int, outside: int) -> li
     return [_load_argument(index), *tests, _return(outside)]
 
 
-def program(machine: str, own_pid: int | None) -> bytes:
-    """The filter as BPF. `own_pid`: the only process that may be signalled, where nothing else keeps signals inside."""
+def _ioctl(gpu: bool) -> list[bytes]:
+    """`gpu`: also what NVIDIA's driver is asked: requests of its own type letter, and those of its unified memory, which are
+    plain small numbers and two of their own. No filter can see whose descriptor it is; of other files these numbers mean
+    nothing that needs guarding (below 256 is FIBMAP, which wants a right, and FIGETBSZ)."""
+    refuse = _ERRNO | errno.ENOTTY
+    if not gpu:
+        return _among(1, _IOCTL_ALLOWED, _ALLOW, refuse)
+    known = _among(1, (*_IOCTL_ALLOWED, *_IOCTL_UVM), _ALLOW, refuse)[:-1]
+    by_number = [
+        _instruction(_AT_LEAST, 0x100, 1, 0),
+        _return(_ALLOW),
+        _instruction(_AND, 0xFF00),
+        _instruction(_EQUAL, _NVIDIA_TYPE << 8, 0, 1),
+        _return(_ALLOW),
+        _return(refuse),
+    ]
+    return [*known, *by_number]
+
+
+def program(machine: str, own_pid: int | None, gpu: bool = False) -> bytes:
+    """The filter as BPF. `own_pid`: the only process that may be signalled, where nothing else keeps signals inside. `gpu`:
+    NVIDIA's driver may be spoken to."""
     if machine not in _AUDIT_ARCHITECTURE:
         raise OSError(errno.ENOSYS, f"no system call table for {machine}")
     code = [
@@ -135,7 +158,7 @@ def program(machine: str, own_pid: int | None) -> bytes:
     tie = _among(1, (_SIGKILL,), _ALLOW, _DENY)
     tied = [_load_argument(0), _instruction(_EQUAL, _SET_PDEATHSIG, 0, len(tie)), *tie]
     code += _when(by["prctl"], [*tied, *_among(0, _PRCTL_ALLOWED, _ALLOW, _DENY)])
-    code += _when(by["ioctl"], _among(1, _IOCTL_ALLOWED, _ALLOW, _ERRNO | errno.ENOTTY))
+    code += _when(by["ioctl"], _ioctl(gpu))
     code += _when(by["fcntl"], _among(1, _FCNTL_DENIED, _DENY, _ALLOW))
     for name in ("kill", "tgkill"):
         code += _when(by[name], [_return(_ALLOW)] if own_pid is None else _among(0, (own_pid,), _ALLOW, _DENY))
@@ -145,9 +168,9 @@ def program(machine: str, own_pid: int | None) -> bytes:
     return b"".join(code)
 
 
-def restrict(own_pid: int | None) -> None:
+def restrict(own_pid: int | None, gpu: bool = False) -> None:
     """Filter the system calls of this thread and all that it will start. Needs no_new_privs; cannot be undone."""
-    code = program(syscalls.MACHINE, own_pid)
+    code = program(syscalls.MACHINE, own_pid, gpu)
     held = ctypes.create_string_buffer(code, len(code))
     pointer = struct.pack("HxxxxxxQ", len(code) // 8, ctypes.addressof(held))
     syscalls.prctl(syscalls.PR_SET_SECCOMP, _FILTER, ctypes.create_string_buffer(pointer, len(pointer)))
