@@ -91,11 +91,11 @@ def main() -> int:
             (asked.out / f"{arm}.json").write_text(json.dumps(found[arm]), encoding="utf-8")
     if asked.arm == "both":
         text = compared.markdown(found["real"], found["virtual"])
-        count = sum(one.found is not None for one in compared.rows(found["real"], found["virtual"]))
+        count = len(compared.with_kernels(compared.rows(found["real"], found["virtual"])))
     else:
         only = found[arms[0]]
         text = compared.virtual_markdown(only)
-        count = sum(not (one.get("left_out") or one.get("error")) for one in only["models"].values())
+        count = sum(not one.get("error") and bool(one.get("kernels")) for one in only["models"].values())
     if asked.out:
         (asked.out / "table.md").write_text(text, encoding="utf-8")
     print(text)

@@ -102,6 +102,11 @@ def rows(real: dict[str, Any], virtual: dict[str, Any]) -> list[Row]:
     return [row(name, real["models"].get(name), virtual["models"].get(name)) for name in names]
 
 
+def with_kernels(table: Iterable[Row]) -> list[Row]:
+    """The rows that compare something."""
+    return [one for one in table if one.found is not None and one.found["names"].real]
+
+
 def devices_differ(real: dict[str, Any], virtual: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Properties that the real device has otherwise than the table of targets: real, virtual."""
     one, other = real["about"].get("device", {}), virtual["about"].get("device", {})

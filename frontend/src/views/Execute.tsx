@@ -91,7 +91,42 @@ function Report({ execution }: { execution: ExecutionPayload }) {
       )}
       <h3>{t("execute.kernels")}</h3>
       {kernels.length === 0 ? <p class="dim">{t("execute.no_kernels")}</p> : <Kernels execution={execution} />}
+      <OnTheGpu execution={execution} />
     </div>
+  );
+}
+
+/** What only a GPU decides: kernels chosen by timing, and CUDA graphs. */
+function OnTheGpu({ execution: { autotuned, cuda_graphs } }: { execution: ExecutionPayload }) {
+  return (
+    <>
+      {autotuned.length > 0 && <h3>{t("execute.autotuned")}</h3>}
+      {autotuned.map(({ operator, candidates }, i) => (
+        <details key={i}>
+          <summary>
+            <b>{operator}</b> · {candidates[0]?.text}
+          </summary>
+          <table class="t">
+            <tbody>
+              {candidates.map((one, row) => (
+                <tr key={row}>
+                  <td class="m">{one.text}</td>
+                  <td class="n">{one.seconds === null ? "–" : seconds(one.seconds)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </details>
+      ))}
+      {cuda_graphs.length > 0 && <h3>{t("execute.cuda_graphs")}</h3>}
+      <ul>
+        {cuda_graphs.map((event, i) => (
+          <li key={i}>
+            <b>{t(`execute.graph_${event.kind}`)}</b> <span class="m">{event.text}</span>
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 
@@ -166,7 +201,9 @@ function Kernels({ execution }: { execution: ExecutionPayload }) {
       <tbody>
         {sorted.map((kernel, i) => (
           <tr key={i} class={kernel.entity ? "go" : ""} onClick={() => kernel.entity && select(kernel.entity)}>
-            <td class="m">{kernel.name}</td>
+            <td class="m" title={execution.configs[kernel.name]}>
+              {kernel.name}
+            </td>
             <td class="n">{kernel.calls}</td>
             <td class="n">{seconds(kernel.seconds)}</td>
             <td>
