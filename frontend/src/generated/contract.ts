@@ -467,10 +467,19 @@ export interface LineMarks1 {
   entity: number[];
   line: number[];
 }
+/**
+ * `autotuned`, `configs` (Triton kernel → the configuration that is launched) and `cuda_graphs` are of a GPU, where `timing`
+ * is by its own clock and `kernels` by torch's profiler.
+ */
 export interface ExecutionPayload {
+  autotuned: Autotuned[];
   compared: boolean;
   comparisons: Comparison[];
   compile_seconds: number | null;
+  configs: {
+    [k: string]: string;
+  };
+  cuda_graphs: CudaGraphEvent[];
   divergence: Divergence | null;
   format: "execution/1";
   graphs_differ: Message | null;
@@ -481,6 +490,20 @@ export interface ExecutionPayload {
   why_no_slope: Message | null;
   why_not_compared: Message | null;
   why_not_timed: Message | null;
+}
+/**
+ * One operator whose kernel was chosen by timing: the candidates, the fastest first.
+ */
+export interface Autotuned {
+  candidates: TimedCandidate[];
+  operator: string;
+}
+/**
+ * A kernel that Inductor timed, in torch's words; `seconds` is null when it could not be run.
+ */
+export interface TimedCandidate {
+  seconds: number | null;
+  text: string;
 }
 /**
  * One tensor, compiled against eager. `max_abs` and `max_rel` are over all elements, null when the shapes or types differ
@@ -496,6 +519,13 @@ export interface Comparison {
   mismatch: string;
   name: string;
   shape: number[];
+}
+/**
+ * What torch did about a CUDA graph, in its own words.
+ */
+export interface CudaGraphEvent {
+  kind: "recorded" | "again" | "skipped";
+  text: string;
 }
 /**
  * Where results that differ come from. `first` is the first backend that differs from the one before by more than rounding
