@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSConfig, Serializer
 
 from compiler.events import Cancelled, Lost, RunRequest
+from compiler.targets import TargetId
 from compiler.text import message
 from server.store.database import RUNS, open_engine, write
 from server.store.executors import Executors
@@ -27,6 +28,15 @@ _WORKFLOW = "explore"
 _QUEUE = "runs"
 # Constant: with a version per release, an upgrade would strand the runs of the one before.
 _VERSION = "1"
+
+
+# Only a worker with a GPU takes runs for it; everything else is anybody's.
+_GPU_QUEUE = "runs-gpu"
+
+
+def queues_of(targets: Iterable[TargetId]) -> list[str]:
+    """The queues that hold runs for any of these targets."""
+    return list(dict.fromkeys(_GPU_QUEUE if target == "cuda" else _QUEUE for target in targets))
 
 
 class QueueFullError(Exception):
@@ -74,7 +84,7 @@ class Queue:
                 connection,
                 {
                     "workflow_name": _WORKFLOW,
-                    "queue_name": _QUEUE,
+                    "queue_name": queues_of([request.options.target])[0],
                     "workflow_id": run,
                     "app_version": _VERSION,
                     "application_name": _APPLICATION,
@@ -103,14 +113,16 @@ class WorkerLoop:
         executors: Executors,
         *,
         url: str,
+        queues: Sequence[str],
         concurrency: int,
         poll_seconds: float,
         execute: Callable[[str, str], None],
     ) -> None:
-        """`execute(run, executor)` does one run to its end."""
+        """`execute(run, executor)` does one run to its end; `concurrency` is each queue's."""
         self.id = f"{_APPLICATION}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._runs = runs
         self._executors = executors
+        self._queues = list(queues)
         self._concurrency = concurrency
         self._poll_seconds = poll_seconds
         self._database = open_engine(url)
@@ -135,14 +147,15 @@ class WorkerLoop:
             return str(step(run))
 
     def start(self) -> None:
-        DBOS.listen_queues([_QUEUE])
+        DBOS.listen_queues(self._queues)
         DBOS.launch()
-        DBOS.register_queue(
-            _QUEUE,
-            worker_concurrency=self._concurrency,
-            polling_interval_sec=self._poll_seconds,
-            on_conflict="always_update",
-        )
+        for queue in self._queues:
+            DBOS.register_queue(
+                queue,
+                worker_concurrency=self._concurrency,
+                polling_interval_sec=self._poll_seconds,
+                on_conflict="always_update",
+            )
 
     def tend(self, stop: threading.Event, every: float, status: Callable[[], dict[str, Any]]) -> None:
         """Say that this worker lives, and bury the dead, until `stop`. A database that is away for a while is waited for."""

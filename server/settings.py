@@ -52,6 +52,11 @@ SETTINGS = (
         "runs_per_minute", 60, "Runs that one client may ask for in a minute; more are refused with 429. 0: no limit."
     ),
     Setting("proxies", 0, "Reverse proxies before the server that add to X-Forwarded-For; tells clients apart."),
+    Setting(
+        "targets",
+        "",
+        "What a worker serves, by id or name, with commas between (`cuda`, `cpu,h100`). Empty: all that it can.",
+    ),
     Setting("concurrency", 1, "Runs that one worker executes at the same time."),
     Setting(
         "idle_seconds", 900.0, "Time without a run after which the warmed process of a target other than the CPU ends."
@@ -108,6 +113,7 @@ class Settings:
     token: str
     runs_per_minute: int
     proxies: int
+    targets: str
     concurrency: int
     idle_seconds: float
     queue: int

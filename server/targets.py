@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from compiler.targets import TARGETS, TargetId
+from compiler.targets import TARGETS, TargetId, canonical
 from compiler.text import Message, message
 
 
@@ -58,6 +58,16 @@ def served() -> list[TargetId]:
     """The targets that a worker here serves, in the order in which they are shown."""
     without = refused()
     return [target.id for target in TARGETS if target.id not in without]
+
+
+def wanted(names: str) -> list[TargetId]:
+    """The targets of a setting like `cuda,h100`, in the order in which they are shown; all where it is empty. Raises ValueError
+    for a name that is none."""
+    asked = [canonical(name) for name in names.split(",") if name.strip()]
+    known = [target.id for target in TARGETS]
+    if strange := [str(name) for name in asked if name not in known]:
+        raise ValueError(f"no target is called {', '.join(strange)}")
+    return [id_ for id_ in known if not asked or id_ in asked]
 
 
 def served_by(workers: Iterable[Mapping[str, Any]]) -> set[str]:

@@ -29,7 +29,7 @@ from compiler.metal import locations
 from compiler.metal.needs import needs, usage
 from compiler.metal.occupancy import occupancy
 from compiler.session import Session, Sink, Sources
-from compiler.targets import BY_ID, Device
+from compiler.targets import BY_ID, Device, TargetId
 from compiler.text import message
 from compiler.torch_compat.triton_build import (
     FILE,
@@ -43,6 +43,8 @@ from compiler.torch_compat.triton_build import (
 _STAGE = StageName.CODEGEN
 _SOURCES = Sources("", {})
 _TIME = re.compile(r"^ptxas info *: Compile time.*\n?", re.M)
+# In Inductor's DeviceProperties.
+_CAPABILITY = re.compile(r"\bcc=(\d+)\b")
 _ORDER: tuple[LevelName, ...] = get_args(LevelName)
 
 
@@ -50,7 +52,7 @@ def build(request: RunRequest, sink: Sink) -> Finished | Failed:
     """Answer a request's question: a `metal/1` artifact of its codegen stage, of the parent's compile and graph. Never raises for
     what is wrong with the kernel."""
     question = request.question
-    device = BY_ID[request.options.target].device
+    device = None if question is None else _device(request.options.target, question.text)
     if question is None or device is None:
         return Failed(cause=message("metal.no_target", target=request.options.target))
     compile_slug, _, graph, _ = question.kernel.split("/", 3)
@@ -76,6 +78,14 @@ def build(request: RunRequest, sink: Sink) -> Finished | Failed:
     done = StageFinished(seconds=round(seconds, 4), graph=graph, facts={"levels": len(payload.levels)})
     session.emit(done, stage=_STAGE, compile=compile_id)
     return Finished()
+
+
+def _device(target: TargetId, text: str) -> Device | None:
+    """Whose limits a kernel has to keep. For the GPU of the machine: those of its compute capability, which the kernel's own text
+    names; what differs between GPUs of one capability is not asked for here."""
+    capability = _CAPABILITY.search(text)
+    known = target if target != "cuda" else f"sm_{capability[1]}" if capability is not None else ""
+    return BY_ID[known].device if known in BY_ID else None
 
 
 def _payload(question: KernelQuestion, target: str, device: Device) -> tuple[MetalPayload, float]:

@@ -52,7 +52,7 @@ def ask(
     """Compile one Triton kernel of a run for the run's target, in a run of its own whose `question.parent` is this one. Its
     artifact `metal` holds every level, linked line by line."""
     parent = shared.run(id)
-    if BY_ID[parent.request.options.target].device is None:
+    if BY_ID[parent.request.options.target].kind == "cpu":
         raise ApiError(409, message("metal.no_target", target=parent.request.options.target))
     try:
         events = (load_event(orjson.loads(text)) for _seq, text in shared.runs.events(id))

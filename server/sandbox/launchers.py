@@ -13,8 +13,10 @@ from server.sandbox.launcher import Launcher
 class Launchers:
     """Fork servers by target, each made when it is first asked for. Safe for several threads."""
 
-    def __init__(self, make: Callable[[TargetId], Launcher], idle_seconds: float) -> None:
-        """`idle_seconds`: after so long without a run, a fork server that is not the CPU's ends; the next run starts it again."""
+    def __init__(self, make: Callable[[TargetId], Launcher], idle_seconds: float, kept: TargetId = "cpu") -> None:
+        """`idle_seconds`: after so long without a run, a fork server that is not the `kept` target's ends; the next run starts it
+        again."""
+        self._kept = kept
         self._make = make
         self._idle_seconds = idle_seconds
         self._lock = threading.Lock()
@@ -47,13 +49,13 @@ class Launchers:
             return [target for target, launcher in self._launchers.items() if launcher.pid is not None]
 
     def end_idle(self) -> None:
-        """End the fork servers that nobody has used for long. The CPU's stays."""
+        """End the fork servers that nobody has used for long. One is kept."""
         now = time.monotonic()
         with self._lock:
             idle = [
                 target
                 for target, since in self._since.items()
-                if target != "cpu" and not self._used.get(target) and now - since > self._idle_seconds
+                if target != self._kept and not self._used.get(target) and now - since > self._idle_seconds
             ]
             ended = [self._launchers.pop(target) for target in idle]
             for target in idle:

@@ -12,7 +12,7 @@ from typing import Any
 from compiler.events import ArtifactRef, Engine, Event, Failed, Lost
 from compiler.targets import BY_ID, TargetId
 from compiler.text import message, render
-from server.engine import WorkerLoop, migrate
+from server.engine import WorkerLoop, migrate, queues_of
 from server.sandbox.headers import headers_folder
 from server.sandbox.launcher import ForkServerError, Launcher
 from server.sandbox.launchers import Launchers
@@ -22,7 +22,7 @@ from server.settings import Settings
 from server.store.artifacts import Artifacts
 from server.store.executors import Executors
 from server.store.runs import RUNNING, FencedError, Runs
-from server.targets import refused, served
+from server.targets import refused, wanted
 
 _CANCEL_LOOK_SECONDS = 0.15
 _STOP_SECONDS = 5
@@ -59,8 +59,13 @@ class Agent:
         self._settings = settings
         self._runs = Runs(settings.url)
         self._artifacts = Artifacts(settings.folder / "artifacts")
-        self._launchers = Launchers(self._made, settings.idle_seconds)
-        self._launcher = self._launchers.of("cpu")
+        self._wanted = wanted(settings.targets)
+        # The one that is warm from the start.
+        self._first: TargetId = "cpu" if "cpu" in self._wanted else self._wanted[0]
+        self._launchers = Launchers(self._made, settings.idle_seconds, self._first)
+        self._launcher = self._launchers.of(self._first)
+        # Each queue counts for itself.
+        self._places = threading.BoundedSemaphore(settings.concurrency)
         self._executors = Executors(self._runs.engine, settings.dead_seconds)
         self._stopping = threading.Event()
         self._engine: Engine | None = None
@@ -71,6 +76,7 @@ class Agent:
             self._runs,
             self._executors,
             url=settings.url,
+            queues=queues_of(self._listened()),
             concurrency=settings.concurrency,
             poll_seconds=settings.queue_poll_seconds,
             execute=self._execute,
@@ -90,10 +96,16 @@ class Agent:
             target=target,
         )
 
+    def _listened(self) -> list[TargetId]:
+        """What this worker may come to serve: a runner may come later, the GPU of this machine not."""
+        here = () if self._settings.runner else refused()
+        return [one for one in self._wanted if one not in here]
+
     def _served(self) -> list[TargetId]:
-        """With runners, each target needs one of its own; the CPU's may come later."""
+        """With runners, each target needs one of its own, which knows for itself what it can; the first one's may come later."""
         folder = self._settings.runner
-        return [one for one in served() if not folder or one == "cpu" or os.path.exists(socket_path(folder, one))]
+        listened = self._listened()
+        return [one for one in listened if not folder or one == self._first or os.path.exists(socket_path(folder, one))]
 
     def run(self) -> None:
         """Work until `stop`."""
@@ -141,6 +153,10 @@ class Agent:
 
     def _execute(self, run: str, executor: str) -> None:
         """One run, from the queue to its terminal event. A run that somebody began before is not run again."""
+        with self._places:
+            self._execute_in_turn(run, executor)
+
+    def _execute_in_turn(self, run: str, executor: str) -> None:
         try:
             # Before the run begins: until children can be forked it waits, and says so.
             self._engine = self._launcher.ready()

@@ -96,9 +96,10 @@ $L__func_end0:
     assert locations.sass_statements(sass) == {2, 4}
 
 
-def down_to_metal(target: TargetId, config: int = 0) -> tuple[MetalPayload | None, str]:
-    """By a process of the target's own, as a worker's child does it; the payload, and how the phase ended."""
-    text = (GOLDEN / f"{target}.kernel.txt").read_text(encoding="utf-8")
+def down_to_metal(target: TargetId, config: int = 0, of: str = "") -> tuple[MetalPayload | None, str]:
+    """By a process of the target's own, as a worker's child does it; the payload, and how the phase ended. `of`: the target whose
+    kernel it is, by default the same."""
+    text = (GOLDEN / f"{of or target}.kernel.txt").read_text(encoding="utf-8")
     line = next(number for number, row in enumerate(text.splitlines(), 1) if "tl.sum" in row)
     asked = KernelQuestion(
         parent="p",
@@ -178,3 +179,14 @@ def test_a_configuration_that_is_not_there_is_said() -> None:
     value, ended = down_to_metal("sm_90", config=99)
     assert value is None
     assert "metal.no_config" in ended
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
+def test_a_kernel_of_the_machines_own_gpu_is_taken_down_by_its_capability() -> None:
+    """Triton needs no GPU for it: what comes out for an H100 is what the virtual one gives."""
+    value, ended = down_to_metal("cuda", of="sm_90")
+    assert value is not None, ended
+    virtual, _ = down_to_metal("sm_90")
+    assert virtual is not None
+    assert value.model_copy(update={"target": "sm_90"}) == virtual
+    assert down_to_metal("cuda", of="gfx942")[0] is None
