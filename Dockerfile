@@ -8,7 +8,8 @@ WORKDIR /opt/aotscope
 COPY pyproject.toml README.md LICENSE constraints.txt ./
 COPY compiler compiler
 COPY server server
-RUN pip install --no-cache-dir --constraint constraints.txt --extra-index-url https://download.pytorch.org/whl/cpu '.[triton]'
+ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+RUN pip install --no-cache-dir --constraint constraints.txt --extra-index-url "$TORCH_INDEX" '.[triton]'
 
 RUN useradd --create-home --uid 1000 aotscope && install --directory --owner aotscope /data \
     && install --directory --owner aotscope --mode 700 /run/aotscope

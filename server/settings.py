@@ -12,6 +12,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from server.targets import wanted
+
 PREFIX = "AOTSCOPE_"
 MIB = 1 << 20
 
@@ -172,6 +174,10 @@ def load(environment: Mapping[str, str] | None = None, **overrides: Any) -> Sett
             values[row.name] = kind(raw)
         except ValueError:
             raise ValueError(f"{PREFIX}{row.name.upper()}={raw!r} is not a valid {kind.__name__}.") from None
+    try:
+        wanted(values["targets"])
+    except ValueError as fault:
+        raise ValueError(f"{PREFIX}TARGETS={values['targets']!r}: {fault}.") from None
     values["data"] = values["data"] or _data_folder()
     settings = Settings(**values)
     return replace(settings, **{name: value for name, value in overrides.items() if value is not None})

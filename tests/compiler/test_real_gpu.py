@@ -23,14 +23,17 @@ from compiler.ir.execution import CudaGraphEvent
 from compiler.native import native
 from compiler.paired import paired
 from compiler.pipeline import capture
+from compiler.targets import TARGETS
 from compiler.text import message
 from compiler.torch_compat import real_gpu
 from compiler.torch_compat.autotuning import autotuned
 from compiler.torch_compat.cuda_allocator import allocations, record_on_device
 from compiler.torch_compat.logs import cuda_graph_records
 from compiler.torch_compat.profiler import mark
+from server.engine import queues_of
 from server.sandbox.limits import parent_environment
 from server.sandbox.outer import bubblewrap
+from server.settings import load
 from tests.compiler.phases_run import Keeping
 
 ROOT = Path(__file__).parents[2]
@@ -214,6 +217,17 @@ def test_it_is_served_where_there_is_a_gpu_and_a_torch_for_it(tmp_path: Path, mo
     assert server.targets.refused()["cuda"] == message("gpu.not_built")
     version.write_text("cuda: Optional[str] = '13.0'\n", encoding="utf-8")
     assert "cuda" in server.targets.served()
+
+
+def test_a_worker_takes_runs_of_what_it_serves_and_of_nothing_else() -> None:
+    """On a machine with a GPU beside one without, no run for the GPU goes to the other."""
+    assert queues_of(["cpu", "sm_90"]) == ["runs"]
+    assert queues_of(["cuda"]) == ["runs-gpu"]
+    assert queues_of(["cpu", "cuda", "gfx942"]) == ["runs", "runs-gpu"]
+    assert server.targets.wanted("") == [target.id for target in TARGETS]
+    assert server.targets.wanted("H100, gpu") == ["cuda", "sm_90"]
+    with pytest.raises(ValueError, match="AOTSCOPE_TARGETS='h1000': no target is called h1000"):
+        load({"AOTSCOPE_TARGETS": "h1000"})
 
 
 def test_a_gpus_fork_server_asks_for_the_gpu_without_touching_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,12 +60,23 @@ def test_compose_is_loopback_only_and_not_root() -> None:
     yaml = pytest.importorskip("yaml")
     compose = yaml.safe_load(Path(ROOT / "docker-compose.yml").read_text())
     services = compose["services"]
-    assert set(services) == {"api", "worker", "runner"}
+    assert set(services) == {"api", "worker", "runner", "worker-gpu", "runner-gpu"}
     # Where strangers' programs are: no network, no data, nothing to write to but memory and the socket's folder.
-    runner = services["runner"]
-    assert (runner["network_mode"], runner["read_only"], runner["volumes"]) == ("none", True, ["runner:/run/aotscope"])
-    assert runner["tmpfs"] == ["/tmp:exec,size=4g"]
-    assert "environment" not in runner
+    for name, scratch in (("runner", "4g"), ("runner-gpu", "8g")):
+        runner = services[name]
+        volumes = [f"{name}:/run/aotscope"]
+        assert (runner["network_mode"], runner["read_only"], runner["volumes"]) == ("none", True, volumes)
+        assert (runner["cap_drop"], runner["security_opt"]) == (["ALL"], ["no-new-privileges:true"])
+        assert runner["tmpfs"] == [f"/tmp:exec,size={scratch}"]
+    assert "environment" not in services["runner"]
+    # The GPU is the runner's alone, and its worker takes no other runs.
+    reserving = [name for name, service in services.items() if "deploy" in service]
+    assert reserving == ["runner-gpu"]
+    (device,) = services["runner-gpu"]["deploy"]["resources"]["reservations"]["devices"]
+    assert (device["driver"], device["capabilities"]) == ("nvidia", ["gpu"])
+    assert services["runner-gpu"]["command"][-2:] == ["--target", "cuda"]
+    assert services["worker-gpu"]["environment"]["AOTSCOPE_TARGETS"] == "cuda"
+    assert all(services[name]["profiles"] == ["gpu"] for name in ("worker-gpu", "runner-gpu"))
     assert services["api"]["ports"] == ["127.0.0.1:8000:8000"]
-    assert "ports" not in services["worker"]
+    assert not any("ports" in service for name, service in services.items() if name != "api")
     assert re.search(r"^USER (?!root)", (ROOT / "Dockerfile").read_text(), re.M)
