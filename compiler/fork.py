@@ -25,10 +25,11 @@ class AsideError(AotscopeError):
     """The work raised, was killed, or took too long; `detail` is the exception's own text."""
 
 
-def aside(work: Callable[[], Result], limit_seconds: float) -> Result:
+def aside(work: Callable[[], Result], limit_seconds: float, *, without_gpu: bool = False) -> Result:
     """The result of `work()` (which must pickle), run in a fork that says nothing and is killed after `limit_seconds`.
-    Raises AsideError, also where this process has touched CUDA: its forks could not."""
-    if real_gpu.in_use():
+    Raises AsideError, also where this process has touched CUDA, because its forks cannot; `without_gpu` is for work that does not
+    want to."""
+    if real_gpu.in_use() and not without_gpu:
         raise AsideError(message("aside.cuda"))
     sys.stdout.flush()
     sys.stderr.flush()

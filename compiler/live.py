@@ -89,7 +89,7 @@ def capture_live(
         outcome = capture_loaded(loaded, request, kept)
         return engine(), kept.frames, kept.payloads, outcome
 
-    by, frames, payloads, outcome = aside(work, limit_seconds)
+    by, frames, payloads, outcome = aside(work, limit_seconds, without_gpu=True)
     events = [Event(run=run, seq=1, t=0.0, body=RunStarted(request=request, engine=by))]
     events.append(Event(run=run, seq=2, t=0.0, body=PhaseStarted(phase="capture")))
     for frame in frames:

@@ -56,6 +56,8 @@ def test_nothing_is_forked_once_the_gpu_is_in_use(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(AsideError) as refused:
         aside(lambda: 1, 10.0)
     assert refused.value.cause == message("aside.cuda")
+    # A model of the CPU in a notebook that has used the GPU.
+    assert aside(lambda: 1, 10.0, without_gpu=True) == 1
 
 
 # As on a machine with a GPU, where the driver's management library answers and everything else would touch the device.

@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 from compiler.events import load_event
+from compiler.targets import TARGETS
 from server.sandbox.isolation.text import outer_sentence, sentence
 from server.sandbox.layers import choose_layers
 from tests.server.conftest import FAKE, Service, check_log
@@ -198,6 +199,15 @@ def test_refusals(service: Service, method: str, path: str, body: Any, status: i
     answer = service.client.request(method, path, json=body)
     assert (answer.status_code, answer.json()["error"]["key"]) == (status, key)
     assert answer.json()["error"]["text"] not in ("", key)
+
+
+def test_a_target_that_no_living_worker_serves_is_refused_at_once(service: Service) -> None:
+    serves = {
+        target for worker in service.client.get("/api/v1/health").json()["workers"] for target in worker["targets"]
+    }
+    absent = next(target.id for target in reversed(TARGETS) if target.id not in serves)
+    answer = service.client.post("/api/v1/runs", json={"source": "x", "options": {"target": absent}})
+    assert (answer.status_code, answer.json()["error"]["key"]) == (409, "server.target_not_served")
 
 
 def test_refusals_of_what_is_not_json(service: Service) -> None:
