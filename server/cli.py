@@ -137,8 +137,12 @@ def runner(
 ) -> None:
     """Keep the process that runs are forked from, and nothing else, for workers elsewhere (AOTSCOPE_RUNNER)."""
     from server.sandbox.runner import replace_with_runner
+    from server.targets import refused
 
-    replace_with_runner(folder, _target(target), _settings())
+    asked = _target(target)
+    if (reason := refused().get(asked)) is not None:
+        raise _stop(render(message("server.target_not_served", target=BY_ID[asked].name, why=render(reason))), 1)
+    replace_with_runner(folder, asked, _settings())
 
 
 @app.command()

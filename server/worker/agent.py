@@ -97,9 +97,7 @@ class Agent:
         )
 
     def _listened(self) -> list[TargetId]:
-        """What this worker may come to serve: a runner may come later, the GPU of this machine not."""
-        here = () if self._settings.runner else refused()
-        return [one for one in self._wanted if one not in here]
+        return listened(self._settings)
 
     def _served(self) -> list[TargetId]:
         """With runners, each target needs one of its own, which knows for itself what it can; the first one's may come later."""
@@ -226,6 +224,12 @@ class Agent:
         return asked
 
 
+def listened(settings: Settings) -> list[TargetId]:
+    """What a worker may come to serve: a runner may come later, the GPU of this machine not."""
+    here = () if settings.runner else refused()
+    return [one for one in wanted(settings.targets) if one not in here]
+
+
 def end_with(lifeline: int) -> None:
     """End this process at once when the other end of a pipe is closed: whoever started it is gone."""
 
@@ -240,6 +244,10 @@ def main(settings: Settings, lifeline: int | None) -> None:
     """Run a worker until SIGTERM or SIGINT, or until whoever holds the lifeline's other end dies."""
     if lifeline is not None:
         end_with(lifeline)
+    if not listened(settings):
+        asked = wanted(settings.targets)[0]
+        why = render(refused()[asked])
+        raise SystemExit(render(message("server.target_not_served", target=BY_ID[asked].name, why=why)))
     agent = Agent(settings)
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda _number, _frame: agent.stop())

@@ -232,6 +232,23 @@ def test_a_worker_takes_runs_of_what_it_serves_and_of_nothing_else() -> None:
         load({"AOTSCOPE_TARGETS": "h1000"})
 
 
+@without_gpu
+@pytest.mark.parametrize("command", [["worker"], ["runner", "sockets", "--target", "cuda"]])
+def test_a_worker_or_runner_for_a_gpu_that_is_not_there_says_so_and_ends(tmp_path: Path, command: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "server.cli", *command],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "AOTSCOPE_DATA": str(tmp_path), "AOTSCOPE_TARGETS": "cuda"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "GPU of this machine" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_gpus_fork_server_asks_for_the_gpu_without_touching_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     monkeypatch.setenv("SECRET", "1")
