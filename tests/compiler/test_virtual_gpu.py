@@ -87,6 +87,11 @@ SNIPPETS = {
             f(x)
             end.record()
         torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph), torch.inference_mode():
+            f(x)
+        graph.replay()
+        assert "GPU reserved memory" in torch.cuda.memory_summary()
         print(begin.elapsed_time(end))
     """,
     # A buffer that no constructor of torch's made, and sizes that vary.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import types
+from collections import defaultdict
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -94,6 +96,18 @@ class Event:
         return math.nan
 
 
+class CUDAGraph:
+    """Records nothing: what is in it runs once, where it stands, and a replay does nothing more."""
+
+    def capture_begin(self, *_: Any, **__: Any) -> None: ...
+
+    def capture_end(self) -> None: ...
+
+    def replay(self) -> None: ...
+
+    def reset(self) -> None: ...
+
+
 def _no_generator(*_: Any, **__: Any) -> torch.Tensor:
     with torch.utils._python_dispatch._disable_current_modes():
         return torch.zeros(16, dtype=torch.uint8, device="cpu")
@@ -140,6 +154,11 @@ def torch_cuda(device: Device, arch: str) -> None:
     torch.cuda.get_rng_state = _no_generator
     torch.cuda.Stream, torch.cuda.Event = Stream, Event
     torch.cuda.stream = lambda stream: stream or Stream()
+    torch.cuda.CUDAGraph, torch.cuda.graph = CUDAGraph, lambda *_, **__: nullcontext()
+    # Everything that is counted is nothing, by whatever name.
+    torch.cuda.memory_stats = torch.cuda.memory.memory_stats = lambda *_, **__: defaultdict(
+        int, num_ooms=0, num_alloc_retries=0
+    )
     torch.cuda.default_generators = (torch.default_generator,)
     torch._C._cuda_cudaCachingAllocator_is_enabled = _constant(True)
     # Recurrent layers would lay out their weights for cuDNN, by their addresses.
