@@ -161,6 +161,10 @@ def prepare(arm: str, target: str) -> None:
     """Everything that the forks need, imported once. A private part of torch that is not there is said by its name."""
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     plain.stand_in()
+    from compiler.targets import BY_ID
+
+    if target not in BY_ID:
+        raise SystemExit(f"there is no virtual GPU {target}: --target takes one of {', '.join(BY_ID)}")
     try:
         if arm == "virtual":
             from compiler.torch_compat.virtual_gpu import install

@@ -100,3 +100,8 @@ def test_a_model_without_time_is_left_out_and_said_to_be() -> None:
     assert row.found is None
     assert row.why == "real: no time was left"
     assert compared.row("mlp", None, None).why == "real: not run"
+
+
+def test_a_gpu_without_a_virtual_one_is_said() -> None:
+    with pytest.raises(SystemExit, match="there is no virtual GPU sm_86"):
+        run_arm("virtual", "sm_86", [], 60, 1)
