@@ -68,7 +68,8 @@ class KernelQuestion(Frozen):
     `code/1`."""
 
     parent: str = Field(description="Id of the run that the kernel is of.", max_length=64)
-    kernel: str = Field(max_length=1000, pattern=r"^[^/\s]+/codegen/[^/\s]+/\w+$")
+    # ASCII only: readers of the schema disagree about what else \s and \w match.
+    kernel: str = Field(max_length=1000, pattern=r"^[A-Za-z0-9_.!-]+/codegen/[A-Za-z0-9_.!-]+/[A-Za-z0-9_]+$")
     config: int = Field(
         0, ge=0, le=10_000, description="Index of the configuration, in the order of Inductor's heuristics."
     )
