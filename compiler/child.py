@@ -20,7 +20,7 @@ from typing import Literal, cast, get_args
 from compiler.errors import AotscopeError
 from compiler.events import ArtifactFrame, Captured, DoneFrame, EventFrame, Failed, Finished, RunRequest
 from compiler.targets import BY_ID, TargetId
-from compiler.text import message
+from compiler.text import message, to_json
 
 Phase = Literal["capture", "native", "kernel"]
 _FRAMES_FD = 3
@@ -44,13 +44,13 @@ class PipeSink:
         self._lock = threading.RLock()
 
     def event(self, frame: EventFrame) -> None:
-        self._send(frame.model_dump_json().encode())
+        self._send(to_json(frame))
 
     def artifact(self, frame: ArtifactFrame, payload: bytes) -> None:
-        self._send(frame.model_dump_json().encode(), payload)
+        self._send(to_json(frame), payload)
 
     def done(self, outcome: Finished | Failed, captured: Captured | None) -> None:
-        self._send(DoneFrame(outcome=outcome, captured=captured).model_dump_json().encode())
+        self._send(to_json(DoneFrame(outcome=outcome, captured=captured)))
 
     def _send(self, text: bytes, payload: bytes = b"") -> None:
         if os.getpid() != self._owner:

@@ -28,7 +28,7 @@ from compiler.events import (
 from compiler.ir.code import CodePayload
 from compiler.ir.graph import Graph, StackFrame
 from compiler.ir.memory import SavedForBackward
-from compiler.text import Frozen, message
+from compiler.text import Frozen, message, to_json
 
 SNIPPET_FILE = "snippet.py"
 _PACKAGES = re.compile(r"/[^\s\"'`]*/site-packages/")
@@ -154,7 +154,7 @@ class Session:
         """Send a payload (once for equal bytes) and the event that names it."""
         if isinstance(payload, CodePayload) and stage is StageName.CODEGEN and compile and graph:
             self.codes[compile, graph] = payload
-        data = payload.model_dump_json().encode()
+        data = to_json(payload)
         digest = hashlib.sha256(data).hexdigest()
         format_ = str(payload.format)  # type: ignore[attr-defined]
         ref = ArtifactRef(hash=digest, kind=kind, format=format_, bytes=len(data))

@@ -6,14 +6,34 @@ import json
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
+from pydantic_core import PydanticSerializationError
 
 
 class Frozen(BaseModel):
     """Base of every value that travels: immutable, and strict about unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null")
+
+
+def to_json(value: Frozen) -> bytes:
+    """A value as it travels. A user's text may hold lone surrogates, which UTF-8 cannot: each becomes its escape, `\\udc80`."""
+    try:
+        return value.model_dump_json().encode()
+    except PydanticSerializationError:
+        return type(value).model_validate(_encodable(value.model_dump())).model_dump_json().encode()
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_encodable(inner) for inner in value)
+    return value
 
 
 class Message(Frozen):

@@ -26,7 +26,7 @@ from compiler.lift import lift_graph
 from compiler.linker import Links, graph_code
 from compiler.session import Session, slug
 from compiler.stages.captured import noteworthy, own_hint, sentence
-from compiler.text import Frozen, Message, message
+from compiler.text import Frozen, Message, message, to_json
 from compiler.torch_compat import breaks, compiles, dynamo, logs
 from compiler.torch_compat.compiles import Attempt
 
@@ -50,7 +50,7 @@ class _Watch:
         self._last: Recompile | None = None  # of the latest recompile, the entry that was made last
         self._waiting: dict[str, list[Finding]] = {}
         self._told: set[tuple[str, str, int | None]] = set()
-        self._said: set[tuple[str, int | None]] = set()
+        self._said: set[tuple[bytes, int | None]] = set()
 
     def guarded(self) -> contextlib.AbstractContextManager[None]:
         return self._session.watching(StageName.DYNAMO, self._session.compile)
@@ -68,11 +68,15 @@ class _Watch:
             return
         self._begun.add(attempt.compile)
         reason = attempt.reasons[0].split("\n", 1)[0] if attempt.reasons else None
-        code = attempt.code
+        code, sources = attempt.code, self._session.sources
+        file, line = code.co_filename, code.co_firstlineno
+        calling = dynamo.calling_line(sources) if dynamo.is_wrapper(code) else None
+        if calling is not None:  # of a module of torch's own, the call is all that the user wrote
+            file, line = sources.main, calling
         body = CompileStarted(
             function=code.co_name,
-            file=self._session.sources.shown(code.co_filename),
-            line=code.co_firstlineno,
+            file=sources.shown(file),
+            line=line,
             reason=reason,
         )
         self._session.emit(body, compile=attempt.compile)
@@ -102,7 +106,7 @@ class _Watch:
 
     def _tell(self, said: Finding, compile: str | None) -> None:
         """One cause is told once, however often it strikes."""
-        cause = (said.message.model_dump_json(), said.line)
+        cause = (to_json(said.message), said.line)
         if cause not in self._said:
             self._said.add(cause)
             self._session.emit(said, stage=StageName.DYNAMO, compile=compile)

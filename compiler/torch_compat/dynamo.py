@@ -11,11 +11,11 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Protocol
 
 import torch
-from torch._dynamo import convert_frame, exc, guards
+from torch._dynamo import convert_frame, exc, external_utils, guards
 from torch._dynamo.eval_frame import innermost_backend
 from torch._dynamo.output_graph import OutputGraph
 from torch._guards import TracingContext
@@ -269,7 +269,7 @@ class _GuardWatch:
                 source=source,
                 old=old,
                 new=new,
-                line=line if line is not None else _calling_line(self._sources),
+                line=line if line is not None else calling_line(self._sources),
                 text=reason,
             )
         )
@@ -324,12 +324,17 @@ def _changed_state(part: str, stored: dict[str, str]) -> tuple[str, str, str]:
     return ", ".join(names), ", ".join(stored[name] for name in names), ", ".join(now[name] for name in names)
 
 
-def _calling_line(sources: Sources) -> int | None:
+def calling_line(sources: Sources) -> int | None:
     """The line at which the snippet is now, that is, which made the call."""
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code.co_filename != sources.main:
         frame = frame.f_back
     return None if frame is None else frame.f_lineno
+
+
+def is_wrapper(code: CodeType) -> bool:
+    """Whether this is the frame that torch puts around a module of its own, so that there is one to compile."""
+    return code.co_filename == external_utils.__file__
 
 
 def _value_of(builder: Any, guard: Any) -> str:

@@ -15,8 +15,10 @@ from typing import Any
 import sympy
 import torch
 from torch._dynamo.utils import dynamo_timed
+from torch._inductor import config
 from torch._higher_order_ops.while_loop import while_loop_op
 from torch._inductor.graph import GraphLowering
+from torch._inductor.ir import MultiOutput
 from torch._logging import trace_structured
 from torch._subclasses.fake_tensor import FakeTensor
 
@@ -44,9 +46,38 @@ def failed_at(error: BaseException) -> FailedAt | None:
 _FAILED_AT = "__aotscope_failed_at__"
 
 
+@dataclass(frozen=True)
+class _Part:
+    """One of an operator's several results, as the wrapper asserts it: elements, and the operator's name there."""
+
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    operator: str
+
+
+def _parts(lowering: GraphLowering) -> dict[str, _Part]:
+    """By FX node, what the wrapper asserts of operators' results (`ir.MultiOutput.codegen`): nothing of empty ones, and here
+    nothing of those with symbolic sizes."""
+    found: dict[str, _Part] = {}
+    for buffer in lowering.buffers if config.size_asserts else ():
+        if not isinstance(buffer, MultiOutput) or buffer.skip_size_stride_alignment_checks:
+            continue
+        node, extents = buffer.get_origin_node(), (*buffer.get_size(), *buffer.get_stride())
+        if node is None or not all(sympy.sympify(extent).is_number for extent in extents):
+            continue
+        size, stride = tuple(map(int, buffer.get_size())), tuple(map(int, buffer.get_stride()))
+        if 0 not in size:
+            found[node.name] = _Part(size, stride, str(buffer.get_op_name()))
+    return found
+
+
 class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
+    """Fails where the generated wrapper does: at a missing part of an operator's result, before anything after it runs."""
+
     compile_id = ""
     kind = ""
+    expected: dict[str, _Part]
+    absent: dict[str, str]
 
     def __init__(self, module: torch.fx.GraphModule, turns: dict[str, list[int]]) -> None:
         super().__init__(module, garbage_collect_values=True)
@@ -55,7 +86,12 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
 
     def run_node(self, n: torch.fx.Node) -> Any:
         try:
-            return super().run_node(n)
+            value = super().run_node(n)
+            expected = self.expected.get(n.name)
+            if value is None and expected is not None:
+                self.absent[n.name] = expected.operator
+                _assert_size_stride(value, expected.size, expected.stride, expected.operator)
+            return value
         except Exception as error:
             if failed_at(error) is None:
                 stack = n.meta.get("stack_trace") or ""
@@ -124,6 +160,8 @@ class InterpretedModule:
         # GraphLowering's own copy of the post-grad graph, as it was lowered.
         self._interpreter = _Interpreter(lowering.orig_gm, self.turns)
         self._interpreter.compile_id, self._interpreter.kind = compile or "", self.graph
+        # Read after code generation, which knows which results are asserted.
+        self._interpreter.expected, self._interpreter.absent = _parts(lowering), self.absent
         self._inputs = list(lowering.graph_inputs.values())
         # Read after code generation: only then are the layouts of the outputs final.
         self._strides = [_stride(output) for output in lowering.graph_outputs or ()]

@@ -16,6 +16,7 @@ from torch._dynamo.utils import counters
 from torch._inductor import metrics
 from torch._inductor.cpu_vec_isa import pick_vec_isa
 from torch._inductor.fx_passes import joint_graph, post_grad, pre_grad
+from torch.utils import _pytree as pytree
 
 from compiler.torch_compat.interpreter import interpreted
 from compiler.torch_compat.settings import no_caches
@@ -51,7 +52,9 @@ def build_pattern_tables(device: str) -> None:
 
 
 def compile_trivial_models() -> None:
-    """An inference, a training, and one with dynamic shapes and random numbers."""
+    """An inference, a training, one with dynamic shapes and random numbers, and one that Dynamo traces through pytree: torch
+    remembers for the process the source of pytree's table, and guards `torch` itself in the compile that first asks for it. So
+    each run's guards are those of a process that has compiled before, whatever the run compiles first."""
 
     def pointwise(x: torch.Tensor) -> torch.Tensor:
         return (x.sin() * 2).sum(0)
@@ -59,10 +62,15 @@ def compile_trivial_models() -> None:
     def random(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return torch.softmax(torch.nn.functional.dropout(x @ w.t(), 0.1), -1).view(-1)
 
+    def nested(x: torch.Tensor) -> torch.Tensor:
+        leaves, _ = pytree.tree_flatten([x])
+        return torch.sin(leaves[0])
+
     with no_caches(), interpreted(lambda: None, lambda _: None):
-        with torch.no_grad():
-            torch.compile(pointwise)(torch.ones(4, 4))
-        torch._dynamo.reset()
+        for function in (pointwise, nested):
+            with torch.no_grad():
+                torch.compile(function)(torch.ones(4, 4))
+            torch._dynamo.reset()
         model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.LayerNorm(4), torch.nn.GELU())
         torch.compile(model)(torch.ones(2, 4, requires_grad=True)).sum().backward()
         torch._dynamo.reset()

@@ -78,6 +78,7 @@ def report(child: Child) -> dict[str, Any]:
     events, done = read_frames(bytes(child.data), payloads)
     kernels = [json.loads(payload) for kind, payload in payloads if kind == "kernels"]
     decisions = [json.loads(payload)["decisions"] for kind, payload in payloads if kind == "fidelity"]
+    breaks = [json.loads(payload)["breaks"] for kind, payload in payloads if kind == "breaks"]
     bodies = [event.body for event in events]
     return {
         "outcome": done.outcome.model_dump(mode="json") if done else None,
@@ -95,6 +96,7 @@ def report(child: Child) -> dict[str, Any]:
             for name in ("statements", "statements_with_node", "statements_with_line")
         ],
         "decisions": [one for told in decisions for one in told],
+        "breaks": [one for table in breaks for one in table],
         "printed": "".join(body.text for body in bodies if body.type == "printed" and body.stream == "stdout"),
         "findings": [[body.message.key, body.line] for body in bodies if body.type == "finding"],
     }
