@@ -334,7 +334,7 @@ def calling_line(sources: Sources) -> int | None:
 
 def is_wrapper(code: CodeType) -> bool:
     """Whether this is the frame that torch puts around a module of its own, so that there is one to compile."""
-    return code.co_filename == external_utils.__file__
+    return bool(code.co_filename == external_utils.__file__)
 
 
 def _value_of(builder: Any, guard: Any) -> str:

@@ -15,8 +15,8 @@ from typing import Any
 import sympy
 import torch
 from torch._dynamo.utils import dynamo_timed
-from torch._inductor import config
 from torch._higher_order_ops.while_loop import while_loop_op
+from torch._inductor import config
 from torch._inductor.graph import GraphLowering
 from torch._inductor.ir import MultiOutput
 from torch._logging import trace_structured

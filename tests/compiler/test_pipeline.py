@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -215,6 +214,49 @@ def test_a_users_own_file_finds_its_neighbours(tmp_path: Path) -> None:
     assert ("layers.py", 2) in frames
 
 
+def test_a_module_of_torchs_own_is_shown_at_its_call(tmp_path: Path) -> None:
+    source = """
+        import torch
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+        compiled = torch.compile(model)
+        compiled(torch.ones(1, 2))
+    """
+    (started,) = capture_text(source, tmp_path).bodies("compile_started")
+    assert (started.file, started.line) == ("snippet.py", 5)
+
+
+SURROGATES = """
+import torch
+model = torch.sin
+inputs = (torch.ones(1),)
+def scenario(fn):
+    raise KeyError("a\\udc80b")
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "type_"),
+    [(SURROGATES, "finished"), ("import torch\nraise ValueError('a\\udc80b')\n", "failed")],
+    ids=["of the model", "of the script"],
+)
+def test_any_text_of_an_exception_reaches_the_reader(tmp_path: Path, source: str, type_: str) -> None:
+    """A lone surrogate is not UTF-8: it is shown as its escape."""
+    request = RunRequest(source=source, options=Options(until=StageName.DYNAMO)).model_dump_json()
+    events, done = read_frames(spawned(request, tmp_path))
+    assert done is not None
+    assert done.outcome.type == type_
+    told = [event.body.error for event in events if event.body.type == "stage_failed"]
+    assert any("a\\udc80b" in text for text in told)
+
+
+def spawned(request: str, folder: Path) -> bytes:
+    """The frames of a capture phase in a process of its own."""
+    frames = folder / "frames"
+    command = ["bash", "-c", 'exec 3>"$0"; exec "$@"', str(frames), sys.executable, "-m", "compiler.child"]
+    subprocess.run([*command, "capture", "", str(folder)], input=request, cwd=ROOT, text=True, check=True)
+    return frames.read_bytes()
+
+
 def test_output_is_cut(tmp_path: Path) -> None:
     source = "import torch\nmodel = torch.sin\ninputs = (torch.ones(1),)\nfor _ in range(300): print('x' * 9999)"
     captured = capture_text(source, tmp_path)
@@ -232,18 +274,7 @@ def test_a_spawned_child_speaks_frames(tmp_path: Path) -> None:
         inputs = (torch.ones(2),)
     """
     request = RunRequest(source=dedent(source), options=Options(until=StageName.DYNAMO)).model_dump_json()
-    read, write = os.pipe()
-    command = ["bash", "-c", f'exec 3>&{write}; exec "$@"', "-", sys.executable, "-m", "compiler.child"]
-    process = subprocess.Popen(
-        [*command, "capture", "", str(tmp_path)], stdin=subprocess.PIPE, pass_fds=[write], cwd=ROOT, text=True
-    )
-    os.close(write)
-    assert process.stdin is not None
-    process.stdin.write(request)
-    process.stdin.close()
-    with os.fdopen(read, "rb") as pipe:
-        events, done = read_frames(pipe.read())
-    assert process.wait() == 0
+    events, done = read_frames(spawned(request, tmp_path))
     assert done is not None
     assert done.outcome == Finished()
     printed = [(event.body.stream, event.body.text) for event in events if event.body.type == "printed"]
