@@ -27,7 +27,7 @@ from compiler.linker import Links, graph_code
 from compiler.session import Session, slug
 from compiler.stages.captured import noteworthy, own_hint, sentence
 from compiler.text import Frozen, Message, message, to_json
-from compiler.torch_compat import breaks, compiles, dynamo, logs
+from compiler.torch_compat import breaks, compiles, dynamo
 from compiler.torch_compat.compiles import Attempt
 
 _KEPT_BREAKS = 500
@@ -262,8 +262,7 @@ class _DynamoStage:
         with (
             compiles.listening(watch.started, watch.ended),
             dynamo.watching(watch, session.sources, watch.guarded),
-            breaks.watching_breaks(watch.said, session.sources, watch.guarded),
-            logs.graph_break_records(watch.broke),
+            breaks.watching_breaks(watch.said, watch.broke, session.sources, watch.guarded),
         ):
             try:
                 yield

@@ -24,6 +24,7 @@ from compiler.ir.dynamo import GraphBreak, is_link
 from compiler.ir.graph import StackFrame
 from compiler.session import Sources
 from compiler.torch_compat.dynamo import Guarded, snippet_line, stack_frames
+from compiler.torch_compat.hooks import replaced
 
 Kind = Literal["break", "rest_of_function", "whole_function", "recompile_limit", "backend_failure", "skipped"]
 Said = Callable[[GraphBreak, str, str], None]
@@ -50,8 +51,9 @@ _DEFAULT_DEVICE = "torch/utils/_device.py"
 
 
 class _BreakWatch:
-    def __init__(self, said: Said, sources: Sources) -> None:
+    def __init__(self, said: Said, messaged: Callable[[], None], sources: Sources) -> None:
         self._said = said
+        self.messaged = messaged
         self._sources = sources
         # Message → its fields. Torch makes messages also for breaks that it then avoids, so only the latest are kept.
         self._fields: deque[tuple[str, dict[str, Any]]] = deque(maxlen=256)
@@ -108,6 +110,7 @@ class _BreakWatch:
         return f"{self._sources.shown(code.co_filename)}:{code.co_firstlineno}"
 
     def logged(self, translator: Any, reason: str, error: Any, stack: Any) -> None:
+        self.messaged()
         fallback = ""
         if reason.startswith(_REST):
             fallback = "rest_of_function"
@@ -123,6 +126,8 @@ class _BreakWatch:
         if converter._one_graph or converter._box.error_on_graph_break:
             return
         stack = getattr(error, "real_stack", None)
+        if _would_be_logged(error):
+            self.messaged()
         if getattr(error, "gb_type", None) == _LIMIT:
             self.say("recompile_limit", error, None, code, "recompile_limit")
         elif isinstance(error, (exc.Unsupported, exc.UserError)):
@@ -151,6 +156,12 @@ class _BreakWatch:
             self._place(code),
             "",
         )
+
+
+def _would_be_logged(error: Any) -> bool:
+    """As `ConvertFrame.__call__` decides what to log of an exception that nothing logged before."""
+    soft = isinstance(error, (exc.Unsupported, exc.UserError))
+    return soft and not error.logged and hasattr(error, "compile_id") and hasattr(error, "real_stack")
 
 
 def _user_stack(error: Any) -> list[Any]:
@@ -205,10 +216,13 @@ def _link(text: str) -> str:
 
 
 @contextlib.contextmanager
-def watching_breaks(said: Said, sources: Sources, guarded: Guarded) -> Iterator[None]:
+def watching_breaks(said: Said, messaged: Callable[[], None], sources: Sources, guarded: Guarded) -> Iterator[None]:
     """While it lasts, `said(break, where, fallback)` is called each time that one strikes; ids are for the caller to
-    give. `fallback` says what is given to eager: rest_of_function, whole_function, recompile_limit, or nothing."""
-    watch = _BreakWatch(said, sources)
+    give. `fallback` says what is given to eager: rest_of_function, whole_function, recompile_limit, or nothing.
+
+    `messaged` is called for each message that torch's log `graph_breaks` has, or would have were it on: on, torch also writes
+    more records of its structured trace."""
+    watch = _BreakWatch(said, messaged, sources)
     format_message = exc.format_graph_break_message
     log_graph_break = symbolic.InstructionTranslatorBase.log_graph_break
     convert = convert_frame.ConvertFrameAssert.__call__
@@ -229,6 +243,15 @@ def watching_breaks(said: Said, sources: Sources, guarded: Guarded) -> Iterator[
         if fresh:
             with guarded():
                 watch.logged(self, reason, exc, stack)
+
+    def on_warning(debug: Callable[..., None]) -> Callable[..., None]:
+        """Called whatever the log's level is, when a backend failed on a fake tensor."""
+
+        def said_debug(*args: Any, **kwargs: Any) -> None:
+            debug(*args, **kwargs)
+            messaged()
+
+        return said_debug
 
     def on_convert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -252,7 +275,8 @@ def watching_breaks(said: Said, sources: Sources, guarded: Guarded) -> Iterator[
     convert_frame.ConvertFrameAssert.__call__ = on_convert
     convert_frame.CatchErrorsWrapper.__call__ = on_frame
     try:
-        yield
+        with replaced(exc.graph_breaks_log, "debug", on_warning):
+            yield
     finally:
         exc.format_graph_break_message = format_message
         symbolic.InstructionTranslatorBase.log_graph_break = log_graph_break

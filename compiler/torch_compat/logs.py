@@ -1,4 +1,4 @@
-"""Torch's logs, where they are the only place that says something: graph breaks, whoever found them, and CUDA graphs."""
+"""Torch's logs, where they are the only place that says something: CUDA graphs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 
-from torch._dynamo import convert_frame, exc, symbolic_convert
-
 from compiler.ir.execution import CudaGraphEvent, CudaGraphKind
-
-_LOGGERS: tuple[logging.Logger, ...] = (
-    symbolic_convert.graph_break_log,
-    convert_frame.graph_break_log,
-    exc.graph_breaks_log,
-)
-
 
 # By name: the module of the first has needs that only a build with CUDA meets.
 _CUDA_GRAPHS = ("torch._inductor.cudagraph_trees.__cudagraphs", "torch._inductor.cudagraph_utils.__cudagraphs")
@@ -45,13 +36,6 @@ def _heard(loggers: Sequence[logging.Logger], said: Callable[[logging.LogRecord]
             log.setLevel(level)
             log.propagate = propagate
             log.handlers = handlers
-
-
-@contextlib.contextmanager
-def graph_break_records(said: Callable[[], None]) -> Iterator[None]:
-    """While it lasts, `said` is called once for each record of the `graph_breaks` log, which prints nothing."""
-    with _heard(_LOGGERS, lambda _: said()):
-        yield
 
 
 @contextlib.contextmanager

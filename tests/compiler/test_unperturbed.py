@@ -20,12 +20,16 @@ from tests.compiler.traces import comparable, read
 
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "tests" / "corpus"
-FEW = ("models/mlp", "models/dynamic_batch", "models/break_logging", "issues/boolean_mask_captured")
+FEW = (
+    "models/mlp",
+    "models/dynamic_batch",
+    "models/break_logging",
+    "issues/boolean_mask_captured",
+    "issues/autograd_function_setup_context",
+    "models/train_step_manual_sgd",
+)
 # With torch left wholly as it is, its C++ compiler too.
 NATIVE = ("models/mlp", "models/gpt2_block")
-
-# There, torch tells of each skipped frame only when its log of graph breaks is on, and it is for our count of them.
-TOLD_MORE = "autograd_function_setup_context"
 
 
 def arms(snippets: list[str], folder: Path, limit_seconds: float) -> dict[str, Any]:
@@ -51,8 +55,6 @@ def differences(found: dict[str, Any]) -> list[str]:
             differ = sorted(((plain - rows) + (rows - plain)).elements())
             compiles = len({row[0] for row in rows})
             print(f"{name:36} {arm:8} {rows.total():8} {compiles:8} {len(differ):7}")
-            if name == TOLD_MORE and not (plain - rows):
-                differ = [row for row in differ if not row[3].startswith("dynamo_graph_break_reason")]
             if differ or not rows or one[arm]["error"] != one["plain"]["error"]:
                 faults.append(f"{name} {arm} {one[arm]['error']}: {[row[:3] for row in differ]}")
     return faults

@@ -222,6 +222,7 @@ export function GraphPane({ stage, graph, parameters, label }: Props) {
         <Find
           query={finding.value}
           hits={hits}
+          find={(text) => search(graph, text)}
           onQuery={(text) => (finding.value = text)}
           onGo={(node) => {
             revealed.current = null;
@@ -335,19 +336,22 @@ function search(graph: GraphModel, text: string): number[] {
 interface FindProps {
   readonly query: string;
   readonly hits: readonly number[];
+  find(text: string): readonly number[];
   onQuery(text: string): void;
   onGo(node: number): void;
   onClose(): void;
 }
 
-function Find({ query, hits, onQuery, onGo, onClose }: FindProps) {
+function Find({ query, hits, find, onQuery, onGo, onClose }: FindProps) {
   const input = useRef<HTMLInputElement>(null);
   const at = useRef(-1);
   useEffect(() => input.current?.focus(), []);
-  const go = (by: number): void => {
-    if (!hits.length) return;
-    at.current = (at.current + by + hits.length) % hits.length;
-    onGo(hits[at.current]!);
+  // Asked anew: whoever types fast presses Enter before the list is drawn again.
+  const go = (by: number, text: string): void => {
+    const found = find(text);
+    if (!found.length) return;
+    at.current = (at.current + by + found.length) % found.length;
+    onGo(found[at.current]!);
   };
   return (
     <div class="find" role="search">
@@ -361,7 +365,7 @@ function Find({ query, hits, onQuery, onGo, onClose }: FindProps) {
           onQuery(event.currentTarget.value);
         }}
         onKeyDown={(event) => {
-          if (event.key === "Enter") go(event.shiftKey ? -1 : 1);
+          if (event.key === "Enter") go(event.shiftKey ? -1 : 1, event.currentTarget.value);
           else if (event.key === "Escape") onClose();
           else return;
           event.preventDefault();
