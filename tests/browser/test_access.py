@@ -1,19 +1,73 @@
-"""The page for everyone: everything by keyboard alone, and every graph in words."""
+"""The page for everyone: nothing that axe objects to, and everything by keyboard alone."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from .driving import until
+from .conftest import ROOT, Complaints, watch
+from .driving import STAGES, until
 
 pytestmark = pytest.mark.browser
+
+AXE = ROOT / "frontend/node_modules/axe-core/axe.min.js"
+VIEWS = [
+    *(f"stage={stage}" for stage in STAGES),
+    *(f"stage=partition&tab={tab}" for tab in ("code", "table", "cut")),
+    *(f"stage=joint&tab={tab}" for tab in ("steps", "ledger")),
+    *(f"stage=dynamo&tab={tab}" for tab in ("table", "guards")),
+    "stage=fusion&tab=table",
+    "stage=joint_passes&tab=graph&pass=5&overlay=changed&step=pass",
+    "stage=partition&overlay=bytes&step=stage",
+    "stage=fusion&overlay=critical&step=point&point=12&present=1",
+    "stage=codegen&node=0_0/post_grad/forward/addmm_2",
+]
+VIOLATIONS = """() => axe.run({ resultTypes: ['violations'] }).then((found) =>
+  found.violations.flatMap((rule) => rule.nodes.map((node) => `${rule.id}: ${node.target} ${node.html.slice(0, 120)}`)))"""
+STILL = "() => document.getAnimations().every((one) => one.effect.getTiming().iterations === Infinity)"
 
 
 def _recorded(service: str, name: str) -> str:
     examples = httpx.get(f"{service}/api/v1/examples").json()
     return next(str(example["run"]) for example in examples if example["name"] == name)
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    if not AXE.exists():
+        pytest.fail("axe-core is missing: npm ci in frontend/")
+    return AXE.read_text(encoding="utf-8")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_in_any_view(
+    browser: Browser, service: str, complaints: Complaints, axe: str, theme: str
+) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
+    page = context.new_page()
+    watch(page, complaints)
+    page.goto(f"{service}/r/{_recorded(service, 'attention_block')}?theme={theme}#stage=source")
+    page.locator("[data-pane=printed], [data-view=source]").first.wait_for()
+    page.evaluate(axe)
+    found: dict[str, Any] = {}
+    for view in VIEWS:
+        page.evaluate("(hash) => { location.hash = hash; }", view)
+        page.locator(f"[data-view={view.split('&')[0].removeprefix('stage=')}]").wait_for()
+        if page.locator(".graph").count():
+            page.locator(".graph[data-ready=true]").wait_for()
+        until(page, STILL)
+        if said := page.evaluate(VIOLATIONS):
+            found[view] = said
+    for sheet in (0, 1):
+        page.locator("header button[aria-expanded]").nth(sheet).click()
+        if said := page.evaluate(VIOLATIONS):
+            found[f"sheet {sheet}"] = said
+    context.close()
+    assert found == {}
 
 
 def _tab_to(page: Page, selector: str) -> None:

@@ -1,4 +1,4 @@
-"""Going through a run step by step, what the graph says on the way."""
+"""Going through a run step by step, what the graph says on the way, and two modes side by side."""
 
 from __future__ import annotations
 
@@ -64,6 +64,20 @@ def test_an_overlay_is_in_the_address_with_its_legend(page: Page, service: str) 
     page.goto("about:blank")
     page.goto(f"{service}/r/{RUN}#stage=fusion&overlay=critical")
     expect(legend).to_contain_text("by measured time")
+
+
+@pytest.mark.timeout(240)
+def test_training_and_inference_side_by_side(page: Page, service: str) -> None:
+    page.goto(f"{service}/r/{RUN}#stage=joint&step=stage")
+    page.get_by_role("button", name="training / inference").click()
+    sides = [page.frame_locator(f"iframe[title={mode}]") for mode in ("training", "inference")]
+    for side in sides:
+        side.locator(".graph[data-ready=true]").wait_for()
+    expect(sides[0].locator(".bar")).to_contain_text("backward 116")
+    expect(sides[1].locator(".bar")).not_to_contain_text("backward")
+    page.locator("[data-step=next]").click()
+    for side in sides:
+        expect(side.locator("main")).to_have_attribute("data-view", "joint_passes")
 
 
 def test_an_unknown_message_is_shown_by_its_key(page: Page, service: str) -> None:
