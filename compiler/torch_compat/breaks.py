@@ -78,6 +78,9 @@ class _BreakWatch:
         where = f"{frames[-1].file}:{frames[-1].line}" if frames else self._place(code)
         if line is None and not frames and code.co_filename == self._sources.main:
             line = code.co_firstlineno
+        library = f"{whole[-1].file}:{whole[-1].line}" if whole and not whole[-1].user else ""
+        if fallback and not library and not self._sources.is_user(code.co_filename):
+            library = self._place(code)  # the user's line led there; what is given to eager is the library's function
         found = GraphBreak(
             id="",
             kind=kind,
@@ -89,7 +92,7 @@ class _BreakWatch:
             hints=[plain(hint) for hint in _hints(text, fields, first)],
             url=exc.get_gbid_documentation_link(gb_type) or _link(text),
             line=line,
-            library=f"{whole[-1].file}:{whole[-1].line}" if whole and not whole[-1].user else "",
+            library=library,
             cause_type=cause,
             cause_gb_id=_gb_id(cause),
             function=frames[-1].function if frames and kind == "break" else code.co_name,
