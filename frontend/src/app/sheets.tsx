@@ -12,12 +12,12 @@ export function toggleSheet(name: "findings" | "help"): void {
 export function Sheet({ title, children }: { title: string; children: ComponentChildren }) {
   return (
     <section class="sheet" role="dialog" aria-label={title}>
-      <header>
+      <div class="head">
         <h3>{title}</h3>
         <button class="ic" aria-label={t("close")} onClick={() => (sheet.value = null)}>
           ✕
         </button>
-      </header>
+      </div>
       {children}
     </section>
   );

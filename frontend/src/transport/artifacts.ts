@@ -7,6 +7,18 @@ export interface Broken {
   readonly error: string;
 }
 
+/** What an earlier version of a format did not write: a stored run or a recording of it is read with these. */
+const ADDED: Readonly<Record<string, object>> = {
+  "execution/1": { autotuned: [], configs: {}, cuda_graphs: [] },
+  "kernels/1": { library: {}, unlinked: [] },
+  "memory/1": { beyond_plan: null, limit_bytes: null },
+};
+
+function whole(payload: unknown): unknown {
+  const { format } = payload as { format?: string };
+  return format !== undefined && format in ADDED ? { ...ADDED[format], ...(payload as object) } : payload;
+}
+
 /** Payloads of one run, each fetched once. They never change: their name is their hash. */
 export class Artifacts {
   private readonly known = new Map<string, Signal<Loaded<unknown>>>();
@@ -25,7 +37,7 @@ export class Artifacts {
 
   private fetch(hash: string, into: Signal<Loaded<unknown>>): void {
     this.load(hash).then(
-      (value) => (into.value = { state: "ready", value }),
+      (value) => (into.value = { state: "ready", value: whole(value) }),
       (fault: unknown) => (into.value = { state: "broken", error: String(fault) }),
     );
   }

@@ -38,7 +38,7 @@ export function Cache() {
         {!cache ? (
           <Empty>{t("loading")}</Empty>
         ) : (
-          <div class="scroll pad">
+          <div class="scroll pad" tabIndex={0}>
             <div class="cards">
               {cache.cold_seconds !== null && <Figure value={seconds(cache.cold_seconds)} label={t("cache.cold")} how={{ from: t("derive.cold") }} />}
               {cache.warm_seconds !== null && <Figure value={seconds(cache.warm_seconds)} label={t("cache.warm")} how={{ from: t("derive.warm") }} />}

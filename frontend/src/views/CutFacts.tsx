@@ -11,7 +11,7 @@ export function CutFacts() {
   const network = ready(payload("partition", "network"));
   if (!partition) return <Empty>{t("loading")}</Empty>;
   return (
-    <div class="scroll pad">
+    <div class="scroll pad" tabIndex={0}>
       <Figures partition={partition} />
       {partition.regions?.length > 0 && <Regions partition={partition} />}
       {network && <CutEdges network={network} />}

@@ -49,7 +49,7 @@ function Breaks() {
   if (!breaks) return <Empty>{t("dynamo.breaks_later")}</Empty>;
   if (!breaks.breaks.length) return <Empty>{t("dynamo.no_breaks")}</Empty>;
   return (
-    <div class="scroll pad" ref={pane}>
+    <div class="scroll pad" tabIndex={0} ref={pane}>
       {breaks.breaks.map((one) => (
         <article class={`card bad ${one.line && selectedLines.value.has(one.line) ? "sel" : ""}`} key={one.id}>
           <div style={{ display: "flex", gap: "10px", alignItems: "baseline" }}>
@@ -156,7 +156,7 @@ function Recompiles() {
   if (!recompiles) return <Empty>{t("dynamo.recompiles_later")}</Empty>;
   if (!recompiles.recompiles.length) return <Empty>{t("dynamo.no_recompiles")}</Empty>;
   return (
-    <div class="scroll pad">
+    <div class="scroll pad" tabIndex={0}>
       {recompiles.recompiles.map((one, i) => (
         <article class="card bad" key={i}>
           <div style={{ display: "flex", gap: "10px" }}>

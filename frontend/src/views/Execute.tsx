@@ -29,7 +29,7 @@ function Report({ execution }: { execution: ExecutionPayload }) {
   const { comparisons, timing, kernels } = execution;
   const wrong = comparisons.filter((one) => one.agrees === false).length;
   return (
-    <div class="scroll pad">
+    <div class="scroll pad" tabIndex={0}>
       <div class="cards">
         {timing && (
           <Figure

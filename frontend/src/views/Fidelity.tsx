@@ -7,7 +7,7 @@ const MOST = 12;
 /** Code for a GPU that is not there: what the real one would have had a say in. */
 export function Fidelity({ fidelity }: { fidelity: FidelityPayload }) {
   return (
-    <div class="scroll pad">
+    <div class="scroll pad" tabIndex={0}>
       <h3>{t("fidelity.title", { device: fidelity.device })}</h3>
       <p class="dim">
         {t("fidelity.assumed", {

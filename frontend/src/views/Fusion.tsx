@@ -39,7 +39,7 @@ function Groups({ fusion, graph }: { fusion: FusionPayload; graph: string }) {
   const before = known.reduce((sum, group) => sum + group.bytes_before!, 0);
   const after = known.reduce((sum, group) => sum + group.bytes_after!, 0);
   return (
-    <div class="scroll pad" ref={pane}>
+    <div class="scroll pad" tabIndex={0} ref={pane}>
       <div class="cards">
         <Figure value={`${fusion.nodes_before} → ${fusion.nodes_after}`} label={t("fusion.nodes")} how={groupsDerivation(fusion, schedule)} />
         <Figure value={`${bytes(before)} → ${bytes(after)}`} label={t("fusion.traffic")} how={trafficDerivation(fusion, schedule, before, after)} />

@@ -75,7 +75,7 @@ function Ledger() {
       <code key={name}>{name} </code>
     ));
   return (
-    <div class="scroll pad">
+    <div class="scroll pad" tabIndex={0}>
       {ledger.unknown && <p>{say(ledger.unknown)}</p>}
       {!ledger.exact && <p class="dim">{t("ledger.not_exact")}</p>}
       <h3>{t("ledger.mutations")}</h3>

@@ -137,7 +137,7 @@ function occupancyDerivation(occupancy: Occupancy): Derivation {
 function Needs({ value, onConfig }: { value: MetalPayload; onConfig: ((to: number) => void) | null }) {
   const occupancy = value.occupancy;
   return (
-    <div class="scroll pad">
+    <div class="scroll pad" tabIndex={0}>
       <h3>{t("metal.needs")}</h3>
       <table class="t">
         <tbody>

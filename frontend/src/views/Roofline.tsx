@@ -27,7 +27,7 @@ export function Roofline({ roofline, prefix }: { roofline: RooflinePayload; pref
   const most = Math.max(...roofline.kernels.map((kernel) => kernel.seconds ?? 0), Number.MIN_VALUE);
   const sorted = roofline.kernels.toSorted((a, b) => (b.seconds ?? 0) - (a.seconds ?? 0));
   return (
-    <div class="scroll pad" ref={pane} data-roofline={roofline.target}>
+    <div class="scroll pad" tabIndex={0} ref={pane} data-roofline={roofline.target}>
       <div class="cards">
         <Figure value={`${roofline.complete ? "" : "≥ "}${fine(roofline.seconds)}`} label={t("roofline.floor")} how={floorDerivation(roofline)} />
         <Figure

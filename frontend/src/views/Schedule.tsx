@@ -57,7 +57,7 @@ export function Schedule() {
             </button>
           ))}
         </div>
-        <div class="scroll pad">
+        <div class="scroll pad" tabIndex={0}>
           {node && (
             <>
               <h3>
