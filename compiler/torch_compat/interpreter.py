@@ -71,6 +71,12 @@ def _parts(lowering: GraphLowering) -> dict[str, _Part]:
     return found
 
 
+def _operator(node: torch.fx.Node) -> str:
+    """What made a node's value: of one of several results, the operator that has them."""
+    maker = node.args[0] if node.target is operator.getitem else node
+    return str(getattr(maker, "target", node.target))
+
+
 class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
     """Fails where the generated wrapper does: at a missing part of an operator's result, before anything after it runs."""
 
@@ -89,7 +95,7 @@ class _Interpreter(torch.fx.Interpreter):  # type: ignore[misc]
             value = super().run_node(n)
             expected = self.expected.get(n.name)
             if value is None and expected is not None:
-                self.absent[n.name] = expected.operator
+                self.absent[n.name] = _operator(n)
                 _assert_size_stride(value, expected.size, expected.stride, expected.operator)
             return value
         except Exception as error:
@@ -189,8 +195,7 @@ class InterpretedModule:
         given = self._interpreter.graph.output_node().args[0]
         for node, value in zip(given, values, strict=True):
             if value is None and isinstance(node, torch.fx.Node) and isinstance(node.meta.get("val"), torch.Tensor):
-                maker = node.args[0] if node.target is operator.getitem else node
-                self.absent[node.name] = str(getattr(maker, "target", node.target))
+                self.absent[node.name] = _operator(node)
 
     def _check(self, args: list[Any]) -> None:
         for expected, given in zip(self._inputs, args, strict=False):
