@@ -13,9 +13,10 @@ _PLACE = ("compiled_autograd_id", "frame_id", "frame_compile_id", "attempt", "ha
 _TIMES = frozenset(
     {"chromium_event", "compilation_metrics", "bwd_compilation_metrics", "aot_autograd_backward_compilation_metrics"}
 )
-# Addresses and ids, folders, a time.
+# Addresses and ids, folders, a time, a clock's value in a guard.
 _DIFFERS = re.compile(
-    r"0x[0-9a-f]+|\d{9,}|[0-9a-f]{8}(?:[_-][0-9a-f]{4}){3}[_-][0-9a-f]{12}|/tmp/[\w./-]*|(?<=Guard latency = )[\d.]+"
+    r"0x[0-9a-f]+|\d{9,}|[0-9a-f]{8}(?:[_-][0-9a-f]{4}){3}[_-][0-9a-f]{12}|/tmp/[\w./-]*"
+    r"|(?<=Guard latency = )[\d.]+|(?<= == )\d+\.\d{6,}"
 )
 _ENVIRONMENT = re.compile(r"^os\.environ\[.*\n", re.MULTILINE)
 _FRAME = re.compile(r' +File "([^"]+)", line \d+, in .*\n(?: {4,}.*\n)*')
