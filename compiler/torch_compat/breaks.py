@@ -81,6 +81,8 @@ class _BreakWatch:
         library = f"{whole[-1].file}:{whole[-1].line}" if whole and not whole[-1].user else ""
         if fallback and not library and not self._sources.is_user(code.co_filename):
             library = self._place(code)  # the user's line led there; what is given to eager is the library's function
+        if fallback and library:
+            where = library
         found = GraphBreak(
             id="",
             kind=kind,
