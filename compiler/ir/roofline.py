@@ -12,9 +12,8 @@ Unit = Literal["vector", "matrix"]
 
 
 class Traffic(Frozen):
-    """One tensor that a kernel reads or writes, counted once. `bytes` is null when its size is unknown. `note` says
-    where the count
-    is not simply the tensor's size."""
+    """One tensor that a kernel reads or writes, counted once. `bytes` is null when its size is unknown. `note` says where the
+    count is not simply the tensor's size."""
 
     name: str
     direction: Literal["read", "write"]
@@ -23,9 +22,10 @@ class Traffic(Frozen):
 
 
 class NodeOperations(Frozen):
-    """One FX node's arithmetic. `operations` is null when there is no formula for its operator; 0 is for an operator
-    that moves
-    data only. `dtype` names the rate that it is held against (a key of the target's `vector` or `matrix` rates)."""
+    """One FX node's arithmetic. `operations` is null when there is no formula for its operator; 0 is for an operator that moves
+    data only. `unit` and `dtype` name the rate that it is held against, a key of the target's `vector` or `matrix`
+    rates: a product runs on the ordinary units where the device has no matrix units for its type. A key that is not there has no
+    published rate."""
 
     node: str
     target: str
@@ -58,10 +58,9 @@ class KernelRoofline(Frozen):
 
 
 class RooflinePayload(Frozen):
-    """`seconds` sums the kernels': the floor of this graph's step, when one kernel runs after the other and each
-    reads from and writes
-    to the device's memory (a tensor that is still in a cache comes faster). `tf32`: whether float32 matrix products
-    may use it."""
+    """`seconds` sums the kernels': the floor of this graph's step, when one kernel runs after the other and each reads from and
+    writes to the device's memory (a tensor that is still in a cache comes faster). `tf32` and `tf32_convolutions`: whether
+    float32 matrix products, and convolutions, may use it by torch's switches; null in runs from before these were told apart."""
 
     format: Literal["roofline/1"] = "roofline/1"
     id: str
@@ -71,6 +70,7 @@ class RooflinePayload(Frozen):
     vector: dict[str, Figure]
     matrix: dict[str, Figure]
     tf32: bool
+    tf32_convolutions: bool | None = None
     kernels: list[KernelRoofline]
     seconds: float
     complete: bool

@@ -12,14 +12,13 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import torch
 import torch.fx as fx
 
 from compiler.ir.graph import Graph, TensorValue, TupleValue, Value
 from compiler.ir.roofline import KernelRoofline, NodeOperations, RooflinePayload, Traffic
 from compiler.targets import Device, Figure
 from compiler.text import message
-from compiler.torch_compat.operations import gathers, is_view, mutates, operations
+from compiler.torch_compat.operations import gathers, is_view, mutates, operations, tf32
 
 
 @dataclass(frozen=True)
@@ -40,11 +39,15 @@ def roofline(
 ) -> RooflinePayload:
     """The payload of one graph. `graph` is the lifted post-grad graph of the launches' nodes; `group_bytes` maps a
     kernel to Inductor's own count."""
-    tf32 = torch.get_float32_matmul_precision() != "highest"
+    allowed = tf32()
     traffic = _Traffic(graph, launches)
     rows: dict[str, list[tuple[list[Traffic], list[NodeOperations]]]] = {}
     for launch in launches:
-        counted = [operations(node, traffic.value, tf32) for node in launch.nodes if node.op == "call_function"]
+        counted = [
+            _on_units(device, operations(node, traffic.value, allowed))
+            for node in launch.nodes
+            if node.op == "call_function"
+        ]
         rows.setdefault(launch.kernel, []).append((traffic.of(launch), counted))
     kernels = [_kernel(name, device, parts, group_bytes.get(name)) for name, parts in rows.items()]
     return RooflinePayload(
@@ -54,7 +57,8 @@ def roofline(
         bandwidth=device.bandwidth,
         vector=device.vector,
         matrix=device.matrix,
-        tf32=tf32,
+        tf32=allowed.products,
+        tf32_convolutions=allowed.convolutions,
         kernels=kernels,
         seconds=sum(kernel.seconds or 0.0 for kernel in kernels),
         complete=all(kernel.complete for kernel in kernels),
@@ -97,11 +101,19 @@ def _kernel(
     )
 
 
+def _on_units(device: Device, one: NodeOperations) -> NodeOperations:
+    """The node's arithmetic on those units of the device that do it: a product of a type without matrix units runs on the
+    ordinary ones. Where no rate of either is published, it stays as it asked."""
+    if one.unit == "vector" or one.dtype in device.matrix:
+        return one
+    dtype = "float32" if one.dtype == "tf32" else one.dtype
+    if dtype in device.matrix:
+        return one.model_copy(update={"dtype": dtype})
+    return one.model_copy(update={"unit": "vector", "dtype": dtype}) if dtype in device.vector else one
+
+
 def _rate(device: Device, one: NodeOperations) -> Figure | None:
-    if one.unit == "vector":
-        return device.vector.get(one.dtype)
-    # A product of a type without matrix units runs on the ordinary ones.
-    return device.matrix.get(one.dtype) or device.vector.get("float32" if one.dtype == "tf32" else one.dtype)
+    return (device.vector if one.unit == "vector" else device.matrix).get(one.dtype)
 
 
 class _Traffic:

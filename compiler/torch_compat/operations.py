@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -56,6 +57,26 @@ _REDUCTIONS: dict[Any, tuple[int, str]] = {
 _ONLINE_SOFTMAX = (4, "4 n")
 
 
+_CONVOLUTIONS = (_aten.convolution, _aten.convolution_backward)
+
+
+@dataclass(frozen=True, slots=True)
+class Tf32:
+    """For which operators torch's own switches allow TF32 where the inputs are float32. Attention counts as products."""
+
+    products: bool
+    convolutions: bool
+
+
+def tf32() -> Tf32:
+    """As the switches stand, in the words that both of torch's ways to set them agree on. Its defaults differ: products no,
+    convolutions yes."""
+    return Tf32(
+        products=torch.backends.cuda.matmul.fp32_precision == "tf32",
+        convolutions=torch.backends.cudnn.conv.fp32_precision == "tf32",
+    )
+
+
 def is_view(node: fx.Node) -> bool:
     """Whether a node's result is another tensor's memory, or a part of a tuple."""
     return node.target is operator.getitem or bool(getattr(node.target, "is_view", False))
@@ -77,8 +98,8 @@ def gathers(node: fx.Node) -> bool:
     )
 
 
-def operations(node: fx.Node, values: Values, tf32: bool) -> NodeOperations:
-    """What a node computes. `tf32`: whether float32 matrix products may run as such."""
+def operations(node: fx.Node, values: Values, allowed: Tf32) -> NodeOperations:
+    """What a node computes, and the units and type that it asks for; whether the device has them is not known here."""
     packet = getattr(node.target, "overloadpacket", node.target)
     name = str(node.target)
     if is_view(node) or packet in _MOVES:
@@ -86,7 +107,7 @@ def operations(node: fx.Node, values: Values, tf32: bool) -> NodeOperations:
     inputs = [value for argument in node.all_input_nodes if isinstance(value := values(argument), TensorValue)]
     result = _first(values(node))
     if packet in flop_registry:
-        return _by_torch(node, name, packet, values, inputs, tf32)
+        return _by_torch(node, name, packet, values, inputs, allowed)
     dtype = _arithmetic(inputs, result)
     tags = getattr(node.target, "tags", ())
     if torch.Tag.pointwise in tags:
@@ -105,14 +126,15 @@ def _row(node: fx.Node, target: str, count: int | None, dtype: str, formula: str
 
 
 def _by_torch(
-    node: fx.Node, name: str, packet: Any, values: Values, inputs: list[TensorValue], tf32: bool
+    node: fx.Node, name: str, packet: Any, values: Values, inputs: list[TensorValue], allowed: Tf32
 ) -> NodeOperations:
     def shape(argument: fx.Node) -> Any:
         value = _first(values(argument))
         return argument if value is None else torch.Size(_sizes(value))
 
     dtype = inputs[0].dtype if inputs else ""
-    kind = "tf32" if dtype == "float32" and tf32 else dtype
+    may = allowed.convolutions if packet in _CONVOLUTIONS else allowed.products
+    kind = "tf32" if dtype == "float32" and may else dtype
     count: int | None
     try:
         arguments = fx.map_arg(node.args, shape)

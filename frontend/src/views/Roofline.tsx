@@ -80,6 +80,11 @@ export function Roofline({ roofline, prefix }: { roofline: RooflinePayload; pref
 /** Times here may be far below a microsecond. */
 const fine = (value: number): string => (value < 1e-6 ? `${(value * 1e9).toFixed(value < 1e-8 ? 1 : 0)} ns` : value < 1e-3 ? `${(value * 1e6).toFixed(2)} µs` : seconds(value));
 
+/** The published rate that a node's operations are held against, if there is one. */
+const rateOf = (roofline: RooflinePayload, node: KernelRoofline["nodes"][number]): number | undefined => roofline[node.unit]?.[node.dtype]?.value;
+
+const unitOf = (node: KernelRoofline["nodes"][number]): string => `${t(`bound.${node.unit}`)} ${node.dtype}`;
+
 function rates(roofline: RooflinePayload): [string, string][] {
   const rows: [string, string][] = [[t("roofline.bandwidth"), `${(roofline.bandwidth.value / 1e12).toFixed(2)} TB/s · ${roofline.bandwidth.source}`]];
   for (const unit of ["vector", "matrix"] as const) {
@@ -97,7 +102,10 @@ function floorDerivation(roofline: RooflinePayload): Derivation {
     terms: [
       [t("codegen.kernels"), String(roofline.kernels.length)],
       [t("roofline.incomplete"), unknown.length ? unknown.map((kernel) => kernel.kernel).join(", ") : "0"],
-      ["tf32", t(roofline.tf32 ? "roofline.tf32" : "roofline.no_tf32")],
+      [t("roofline.products"), t(roofline.tf32 ? "roofline.tf32" : "roofline.no_tf32")],
+      ...(typeof roofline.tf32_convolutions === "boolean"
+        ? [[t("roofline.convolutions"), t(roofline.tf32_convolutions ? "roofline.tf32" : "roofline.no_tf32")] as [string, string]]
+        : []),
     ],
   };
 }
@@ -109,9 +117,12 @@ function kernelDerivation(kernel: KernelRoofline, roofline: RooflinePayload): De
   ]);
   for (const node of kernel.nodes) {
     if (node.operations === 0) continue;
-    const rate = roofline[node.unit]?.[node.dtype];
-    const what = node.operations === null ? t("metal.unknown") : count(node.operations);
-    terms.push([`${node.node} · ${node.target.replace(".default", "")}`, [what, node.dtype, node.formula, rate || node.operations === null ? "" : t("roofline.no_rate"), node.source].filter(Boolean).join(" · ")]);
+    const rate = rateOf(roofline, node);
+    const said =
+      node.operations === null
+        ? [t("metal.unknown")]
+        : [`${count(node.operations)} (${node.formula})`, `${unitOf(node)} ${rate === undefined ? t("roofline.no_rate") : `${count(rate)}/s`}`, node.source];
+    terms.push([`${node.node} · ${node.target.replace(".default", "")}`, said.join(" · ")]);
   }
   if (kernel.memory_seconds !== null) terms.push([t("roofline.by_bytes"), fine(kernel.memory_seconds)]);
   if (kernel.compute_seconds !== null) terms.push([t("roofline.by_operations"), fine(kernel.compute_seconds)]);
@@ -136,8 +147,8 @@ function Chart({ roofline, prefix }: { roofline: RooflinePayload; prefix: string
   const used = new Map<string, number>();
   for (const kernel of points) {
     for (const node of kernel.nodes) {
-      const rate = roofline[node.unit][node.dtype];
-      if (node.operations && rate) used.set(`${t(`bound.${node.unit}`)} ${node.dtype}`, rate.value);
+      const rate = rateOf(roofline, node);
+      if (node.operations && rate !== undefined) used.set(unitOf(node), rate);
     }
   }
   const bandwidth = roofline.bandwidth.value;
