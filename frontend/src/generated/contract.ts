@@ -1218,10 +1218,9 @@ export interface Recompile {
   text: string;
 }
 /**
- * `seconds` sums the kernels': the floor of this graph's step, when one kernel runs after the other and each
- * reads from and writes
- * to the device's memory (a tensor that is still in a cache comes faster). `tf32`: whether float32 matrix products
- * may use it.
+ * `seconds` sums the kernels': the floor of this graph's step, when one kernel runs after the other and each reads from and
+ * writes to the device's memory (a tensor that is still in a cache comes faster). `tf32` and `tf32_convolutions`: whether
+ * float32 matrix products, and convolutions, may use it by torch's switches; null in runs from before these were told apart.
  */
 export interface RooflinePayload {
   bandwidth: Figure;
@@ -1236,6 +1235,7 @@ export interface RooflinePayload {
   seconds: number;
   target: string;
   tf32: boolean;
+  tf32_convolutions: boolean | null;
   vector: {
     [k: string]: Figure;
   };
@@ -1269,9 +1269,10 @@ export interface KernelRoofline {
   traffic: Traffic[];
 }
 /**
- * One FX node's arithmetic. `operations` is null when there is no formula for its operator; 0 is for an operator
- * that moves
- * data only. `dtype` names the rate that it is held against (a key of the target's `vector` or `matrix` rates).
+ * One FX node's arithmetic. `operations` is null when there is no formula for its operator; 0 is for an operator that moves
+ * data only. `unit` and `dtype` name the rate that it is held against, a key of the target's `vector` or `matrix`
+ * rates: a product runs on the ordinary units where the device has no matrix units for its type. A key that is not there has no
+ * published rate.
  */
 export interface NodeOperations {
   dtype: string;
@@ -1283,9 +1284,8 @@ export interface NodeOperations {
   unit: "vector" | "matrix";
 }
 /**
- * One tensor that a kernel reads or writes, counted once. `bytes` is null when its size is unknown. `note` says
- * where the count
- * is not simply the tensor's size.
+ * One tensor that a kernel reads or writes, counted once. `bytes` is null when its size is unknown. `note` says where the
+ * count is not simply the tensor's size.
  */
 export interface Traffic {
   bytes: number | null;
