@@ -10,17 +10,15 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
 from starlette.exceptions import HTTPException
-from starlette.middleware.gzip import GZipMiddleware
-from starlette.staticfiles import StaticFiles
 
-from server import errors
+from server import assets, errors
 from server.access import Access, Pace
 from server.api import artifacts, compare, events, examples, exports, health, kernels, pictures, plain, runs, traces
 from server.context import Context
 from server.engine import Queue, migrate
 from server.examples import import_recordings
 from server.guard import Guard
-from server.pages import STATIC, docs, shell
+from server.pages import docs, shell
 from server.settings import Settings
 from server.store.artifacts import Artifacts
 from server.store.executors import Executors
@@ -63,7 +61,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_exception_handler(Exception, errors.on_fault)
     for module in (runs, kernels, events, artifacts, pictures, exports, compare, examples, health, plain, traces):
         app.include_router(module.router)
-    app.mount("/static", GZipMiddleware(StaticFiles(directory=STATIC, check_dir=False), compresslevel=6), name="static")
+    app.add_route("/static/{name}", assets.serve, include_in_schema=False)
     _add_pages(app)
     return app
 

@@ -14,9 +14,9 @@ from markupsafe import Markup
 
 from compiler.errors import AotscopeError
 from compiler.text import Message, message, render
+from server import assets
 
 HERE = Path(__file__).parent
-STATIC = HERE / "static"
 
 
 @cache
@@ -32,7 +32,11 @@ def _templates() -> jinja2.Environment:
 
 def shell(view: str, run: str, title: str) -> str:
     """The page that loads the front end. `view` is page or embed; `run` an id or "" for a new one."""
-    return _templates().get_template("page.html").render(view=view, run=run, title=title, inline=None)
+    return (
+        _templates()
+        .get_template("page.html")
+        .render(view=view, run=run, title=title, inline=None, address=assets.address)
+    )
 
 
 def token_page(cause: Message, language: str) -> str:
@@ -74,20 +78,20 @@ class NotBuiltError(AotscopeError):
 
 def require_front_end() -> None:
     """Raises NotBuiltError when a one-file page cannot be made."""
-    if not all((STATIC / name).is_file() for name in ("app.js", "app.css", "layout-worker.js")):
+    if not all((assets.STATIC / name).is_file() for name in ("app.js", "app.css", "layout-worker.js")):
         raise NotBuiltError(message("server.report_not_built"))
 
 
 def one_file(run: str, title: str, recording: str) -> str:
     """The whole front end and one run in one HTML file. Raises NotBuiltError."""
     require_front_end()
-    script = script_text((STATIC / "app.js").read_text(encoding="utf-8"))
+    script = script_text((assets.STATIC / "app.js").read_text(encoding="utf-8"))
     inline = {
         "script": script,
         # Only this script runs: one that got into the page in any other way would not be it.
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        "style": Markup((STATIC / "app.css").read_text(encoding="utf-8").replace("</style", "<\\/style")),
-        "layout_worker": script_text((STATIC / "layout-worker.js").read_text(encoding="utf-8")),
+        "style": Markup((assets.STATIC / "app.css").read_text(encoding="utf-8").replace("</style", "<\\/style")),
+        "layout_worker": script_text((assets.STATIC / "layout-worker.js").read_text(encoding="utf-8")),
         "recording": data_island(recording),
     }
     return _templates().get_template("page.html").render(view="page", run=run, title=title, inline=inline)

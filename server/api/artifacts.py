@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 
 from compiler.text import message
+from server.caching import FOR_EVER, tagged
 from server.context import Shared
 from server.errors import ApiError, ErrorBody
 
@@ -31,16 +32,12 @@ def artifact(
     if not shared.runs.has_artifact(id, hash):
         shared.run(id)
         raise ApiError(404, message("server.artifact_absent", hash=hash))
-    headers = {
-        "etag": f'"{hash}"',
-        "cache-control": "public, max-age=31536000, immutable",
-        "vary": "accept-encoding",
-    }
-    if f'"{hash}"' in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers=headers)
-    accepted = {part.split(";")[0].strip() for part in request.headers.get("accept-encoding", "").split(",")}
-    if "gzip" in accepted:
-        # As it lies on the disk.
-        data = shared.artifacts.path(hash).read_bytes()
-        return Response(data, media_type="application/json", headers=headers | {"content-encoding": "gzip"})
-    return Response(shared.artifacts.get(hash), media_type="application/json", headers=headers)
+    # Private: what a run shows is for who may ask, and no shared cache asks. Under gzip it is sent as it lies on the disk.
+    return tagged(
+        request,
+        hash,
+        f"private, {FOR_EVER}",
+        "application/json",
+        lambda: shared.artifacts.get(hash),
+        shared.artifacts.path(hash).read_bytes,
+    )

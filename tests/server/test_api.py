@@ -115,7 +115,8 @@ def test_artifacts_are_compressed_cacheable_and_the_runs_own(service: Service, d
     with service.client.stream("GET", path, headers={"accept-encoding": "gzip"}) as answer:
         packed = b"".join(answer.iter_raw())
     assert (answer.headers["content-encoding"], gzip.decompress(packed)) == ("gzip", plain.content)
-    assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert answer.headers["cache-control"] == "private, max-age=31536000, immutable"
+    assert answer.headers["vary"] == "accept-encoding"
     assert service.client.get(path, headers={"if-none-match": answer.headers["etag"]}).status_code == 304
     other = service.submit("pass")
     service.stream(other)
@@ -265,7 +266,7 @@ def test_security_headers(service: Service, done: str) -> None:
 
 
 def test_pages(service: Service, done: str) -> None:
-    assert '<div id="app" data-view="page" data-run=""></div>' in service.client.get("/").text
+    assert '<div id="app" data-view="page" data-run="" data-worker="/static/' in service.client.get("/").text
     assert f'data-view="embed" data-run="{done}"' in service.client.get(f"/embed/{done}").text
     absent = service.client.get("/r/%22%3E%3Cscript%3E")
     assert (absent.status_code, "<script>" in absent.text) == (404, False)

@@ -241,14 +241,6 @@ def test_the_route(client: Client) -> None:
     assert (page.status_code, 'data-view="compare"' in page.text) == (200, True)
 
 
-def test_the_page_comes_compressed(client: Client) -> None:
-    packed = client.get("/static/app.js", {"accept-encoding": "gzip"})
-    plain = client.get("/static/app.js", {"accept-encoding": "identity"})
-    assert (packed.headers["content-encoding"], plain.headers.get("content-encoding")) == ("gzip", None)
-    assert packed.content == plain.content
-    assert packed.num_bytes_downloaded * 2 < plain.num_bytes_downloaded
-
-
 @pytest.mark.parametrize("path", ["/api/v1/compare/example-two-layer-net/nope", "/compare/nope/example-two-layer-net"])
 def test_an_unknown_run_is_404(client: Client, path: str) -> None:
     assert client.get(path).status_code == 404

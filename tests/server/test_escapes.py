@@ -18,7 +18,7 @@ import orjson
 import pytest
 
 from compiler.recording import RecordedRun, Recording
-from server import pages
+from server import assets
 from server.recording import load
 from server.terminal import visible
 from tests.server.asgi import Client, serving
@@ -126,7 +126,7 @@ def runs(
     """The same run with harmless and with hostile text."""
     for name in ("app.js", "app.css", "layout-worker.js"):
         (tmp_path / name).write_text("/* ours */")
-    monkeypatch.setattr(pages, "STATIC", tmp_path)
+    monkeypatch.setattr(assets, "STATIC", tmp_path)
     return stored(explore, client, "harmless", "harmless"), stored(explore, client, "nasty", NASTY)
 
 

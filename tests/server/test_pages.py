@@ -15,7 +15,7 @@ from pydantic_core import to_json
 
 from compiler.ir.execution import Comparison, ExecutionPayload
 from compiler.recording import RecordedRun, Recording
-from server import pages
+from server import assets, pages
 from server.document import document
 from server.examples import Example, examples, import_recordings, parse
 from server.recording import encode_payload, record
@@ -58,7 +58,7 @@ class Scripts(HTMLParser):
 
 
 def test_one_file_report(recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "STATIC", tmp_path)
+    monkeypatch.setattr(assets, "STATIC", tmp_path)
     with pytest.raises(pages.NotBuiltError):
         report(recording)
     (tmp_path / "app.js").write_text("const a = '</script>';")

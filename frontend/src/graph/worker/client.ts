@@ -18,7 +18,8 @@ export interface Answer {
 /** The worker's script lies beside the page's, or, in a one-file page, inside it. */
 function startWorker(): Worker {
   const inside = document.getElementById("aotscope-layout-worker")?.textContent;
-  if (!inside) return new Worker("/static/layout-worker.js");
+  // The page says at which address: it carries a hash of the script, so that both are of one version.
+  if (!inside) return new Worker(document.getElementById("app")!.dataset["worker"]!);
   const url = URL.createObjectURL(new Blob([inside], { type: "text/javascript" }));
   const worker = new Worker(url);
   URL.revokeObjectURL(url);
