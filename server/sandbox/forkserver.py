@@ -122,6 +122,8 @@ class _Server:
         self._users = itertools.cycle(users)
         self._gpu = gpu_devices() if configuration.target == "cuda" else ()
         self._wardens: set[int] = set()
+        # Forked before it is asked for, because a fork of all this takes longer than most of what a run begins with.
+        self._spare: tuple[int, socket.socket] | None = None
         self._selector = selectors.DefaultSelector()
 
     def serve(self, owner: socket.socket | None, listener: socket.socket | None) -> None:
@@ -132,6 +134,8 @@ class _Server:
         if listener is not None:
             self._selector.register(listener, selectors.EVENT_READ)
         while self._selector.get_map():
+            if self._spare is None:
+                self._spare = self._fork()
             ready = self._selector.select(_LOOK_SECONDS)
             _reap(self._wardens)
             for key, _mask in ready:
@@ -163,29 +167,51 @@ class _Server:
             message, descriptors, _flags, _address = socket.recv_fds(owner, 1, DESCRIPTORS)
             if not message:
                 return False
-            self._fork(descriptors)
+            self._start(descriptors)
             owner.sendall(b"+")
             return True
 
         self._guarded(owner, answer)
 
-    def _fork(self, descriptors: list[int]) -> None:
+    def _start(self, descriptors: list[int]) -> None:
+        """Give the request to the waiting warden, or to a new one where that has been killed."""
+        while True:
+            pid, side = self._spare or self._fork()
+            self._spare = None
+            with side:
+                try:
+                    if pid in self._wardens:
+                        socket.send_fds(side, [b"+"], descriptors)
+                        break
+                except ConnectionError:
+                    _reap(self._wardens)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def _fork(self) -> tuple[int, socket.socket]:
+        """A warden that waits for a request at the other end of the socket, and ends when this end is closed."""
         # A user for each: what is alive of one cannot touch another.
         walls = Walls(self._mode, self._readable, next(self._users), self._gpu)
+        ours, its = socket.socketpair()
         pid = os.fork()
         if pid == 0:
+            ours.close()
             for key in self._selector.get_map().values():
                 assert isinstance(key.fileobj, socket.socket)
                 key.fileobj.close()
             self._selector.close()
-            _be_warden(self._configuration, walls, descriptors)
+            _be_warden(self._configuration, walls, its)
+        its.close()
         self._wardens.add(pid)
-        for descriptor in descriptors:
-            os.close(descriptor)
+        return pid, ours
 
 
-def _be_warden(configuration: Configuration, walls: Walls, descriptors: list[int]) -> None:
+def _be_warden(configuration: Configuration, walls: Walls, side: socket.socket) -> None:
     try:
+        with side:
+            _message, descriptors, _flags, _address = socket.recv_fds(side, 1, DESCRIPTORS)
+        if not descriptors:
+            os._exit(0)  # nobody will ask any more
         request_file, events, stdout, stderr, control = descriptors
         asked, _, text = _request(request_file).partition("\n")
         request = PhaseRequest.model_validate_json(asked)
