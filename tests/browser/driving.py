@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+import httpx
 from playwright.sync_api import Page
 
 STAGES = [
@@ -44,6 +45,12 @@ _WATCH = """(done) => {
     }
   }).observe(document.querySelector('nav.rail'), { subtree: true, childList: true, attributes: true });
 }"""
+
+
+def recorded(service: str, name: str = "attention_block") -> str:
+    """The id of an example's recorded run."""
+    examples = httpx.get(f"{service}/api/v1/examples", timeout=60).json()
+    return next(str(example["run"]) for example in examples if example["name"] == name)
 
 
 def until(page: Page, said: str, argument: object = None) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from .conftest import ROOT, Complaints, watch
-from .driving import STAGES, until
+from .driving import STAGES, recorded, until
 
 pytestmark = pytest.mark.browser
 
@@ -30,11 +29,6 @@ VIOLATIONS = """() => axe.run({ resultTypes: ['violations'] }).then((found) =>
 STILL = "() => document.getAnimations().every((one) => one.effect.getTiming().iterations === Infinity)"
 
 
-def _recorded(service: str, name: str) -> str:
-    examples = httpx.get(f"{service}/api/v1/examples").json()
-    return next(str(example["run"]) for example in examples if example["name"] == name)
-
-
 @pytest.fixture(scope="module")
 def axe() -> str:
     if not AXE.exists():
@@ -42,7 +36,7 @@ def axe() -> str:
     return AXE.read_text(encoding="utf-8")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_in_any_view(
     browser: Browser, service: str, complaints: Complaints, axe: str, theme: str
@@ -50,7 +44,7 @@ def test_axe_finds_nothing_in_any_view(
     context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
     page = context.new_page()
     watch(page, complaints)
-    page.goto(f"{service}/r/{_recorded(service, 'attention_block')}?theme={theme}#stage=source")
+    page.goto(f"{service}/r/{recorded(service)}?theme={theme}#stage=source")
     page.locator("[data-pane=printed], [data-view=source]").first.wait_for()
     page.evaluate(axe)
     found: dict[str, Any] = {}
@@ -79,9 +73,8 @@ def _tab_to(page: Page, selector: str) -> None:
     raise AssertionError(f"Tab never reaches {selector}")
 
 
-@pytest.mark.timeout(180)
 def test_a_tensor_is_followed_through_every_pane_by_keyboard_alone(page: Page, service: str) -> None:
-    page.goto(f"{service}/r/{_recorded(service, 'attention_block')}#stage=joint")
+    page.goto(f"{service}/r/{recorded(service)}#stage=joint")
     page.locator(".graph[data-ready=true]").wait_for()
     _tab_to(page, "[data-pane=source] .cm-content")
     page.keyboard.press("Control+Home")
@@ -99,8 +92,7 @@ def test_a_tensor_is_followed_through_every_pane_by_keyboard_alone(page: Page, s
     page.keyboard.press("Escape")
     title = page.locator(".ins h2")
     expect(title).to_have_text("addmm_2")
-    selected = page.evaluate("new URLSearchParams(location.hash.slice(1)).get('node')")
-    assert selected == "0_0/joint/joint/addmm_2"
+    until(page, "new URLSearchParams(location.hash.slice(1)).get('node') === '0_0/joint/joint/addmm_2'")
 
     for stage in ("joint_passes", "partition", "post_grad", "schedule", "fusion", "codegen", "memory"):
         page.keyboard.press("ArrowRight")
@@ -117,21 +109,22 @@ def test_a_tensor_is_followed_through_every_pane_by_keyboard_alone(page: Page, s
             expect(page.locator("[data-code] .l-sel").first).to_be_visible()
 
     _tab_to(page, ".tl canvas")
+    strip = page.locator(".tl canvas")
     page.keyboard.press("Home")
     born = page.locator(".pk .row.sel", has_text="addmm_2")
-    for _ in range(60):
+    for point in range(60):
+        expect(strip).to_have_attribute("aria-valuenow", str(point))
         if born.count():
             break
         page.keyboard.press("ArrowRight")
     expect(born).to_have_count(1)
     expect(born).to_contain_text("line 25")
-    assert "addmm_2" in title.inner_text()
+    expect(title).to_contain_text("addmm_2")
 
 
 def test_the_graph_has_a_twin_in_text(page: Page, service: str) -> None:
     page.goto(
-        f"{service}/r/{_recorded(service, 'attention_block')}#stage=post_grad&tab=table&overlay=time"
-        "&node=0_0/post_grad/forward/addmm_2"
+        f"{service}/r/{recorded(service)}#stage=post_grad&tab=table&overlay=time&node=0_0/post_grad/forward/addmm_2"
     )
     row = page.locator("main tbody tr", has=page.get_by_role("button", name="addmm_2", exact=True))
     expect(row).to_contain_text("f32[64, 256]")

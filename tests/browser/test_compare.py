@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
-from tests.browser.driving import until
+from .conftest import Complaints
+from .driving import until
 
 PAIR = "/compare/example-two-layer-net/example-training-script"
 
@@ -14,11 +15,10 @@ PAIR = "/compare/example-two-layer-net/example-training-script"
 def test_two_runs_are_compared_and_the_address_keeps_what_is_seen(page: Page, service: str) -> None:
     page.goto(f"{service}{PAIR}")
     page.locator(".cmp[data-status=ready]").wait_for()
-    assert page.locator("[data-equal]").get_attribute("data-equal") == "false"
+    expect(page.locator("[data-equal]")).to_have_attribute("data-equal", "false")
     page.locator("[data-compared=joint]").click()
-    assert page.locator("[data-row=added]").count() > 0
-    counts = page.locator("[data-counts]").inner_text()
-    assert re.fullmatch(r"\+\d+ −\d+ ~\d+ =\d+", counts)
+    page.locator("[data-row=added]").first.wait_for()
+    expect(page.locator("[data-counts]")).to_have_text(re.compile(r"^\+\d+ −\d+ ~\d+ =\d+$"))
     until(page, "() => location.hash === '#stage=joint&compile=0'")
     page.locator("[data-compared=codegen]").click()
     page.locator(".diff .add").first.wait_for()
@@ -26,22 +26,20 @@ def test_two_runs_are_compared_and_the_address_keeps_what_is_seen(page: Page, se
     page.goto("about:blank")
     page.goto(address)
     page.locator(".diff .add").first.wait_for()
-    assert page.locator("[data-compared=codegen]").get_attribute("aria-current") == "true"
+    expect(page.locator("[data-compared=codegen]")).to_have_attribute("aria-current", "true")
 
 
 def test_a_run_and_itself_are_equal(page: Page, service: str) -> None:
     page.goto(f"{service}/compare/example-dropout/example-dropout")
     page.locator("[data-equal=true]").wait_for()
-    assert page.locator("[data-compared] >> text=≠").count() == 0
+    expect(page.locator("[data-compared]").first).to_be_visible()
+    expect(page.locator("[data-compared] >> text=≠")).to_have_count(0)
 
 
-def test_an_unknown_run_is_said(page: Page, service: str, complaints: list[str]) -> None:
+def test_an_unknown_run_is_said(page: Page, service: str, complaints: Complaints) -> None:
+    complaints.provoked = "404"
     page.goto(f"{service}/compare/nope/example-dropout")
-    page.locator(".cmp [role=alert]").wait_for()
-    assert "nope" in page.locator(".cmp [role=alert]").inner_text()
-    # The browser itself complains of the two answers that are 404.
-    assert all("404" in said for said in complaints)
-    complaints.clear()
+    expect(page.locator(".cmp [role=alert]")).to_contain_text("nope")
 
 
 def test_from_a_run_to_the_comparison_with_the_one_before(page: Page, service: str) -> None:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from .driving import await_end, click_line, look, open_stage, paste, start, until
+from .conftest import Complaints
+from .driving import await_end, click_line, look, open_stage, paste, recorded, start, until
 
 pytestmark = pytest.mark.browser
-
-
-def _recorded(service: str) -> str:
-    """The id of an example's recorded run."""
-    examples = httpx.get(f"{service}/api/v1/examples").json()
-    return next(example["run"] for example in examples if example["run"] and example["name"] == "attention_block")
 
 
 def test_opens_on_a_finished_example(page: Page, service: str) -> None:
@@ -24,7 +20,7 @@ def test_opens_on_a_finished_example(page: Page, service: str) -> None:
     expect(page.locator(".page")).to_have_attribute("data-status", "finished")
     page.locator(".graph[data-ready=true] canvas").wait_for()
     until(page, "Number(document.querySelector('.graph canvas').dataset.drawn) > 5")
-    assert "Peak" in (page.locator(".tl canvas").get_attribute("aria-valuetext") or "")
+    expect(page.locator(".tl canvas")).to_have_attribute("aria-valuetext", re.compile("Peak"))
 
 
 def test_a_syntax_error_is_told_at_its_line(page: Page, service: str) -> None:
@@ -50,7 +46,7 @@ def test_an_endless_loop_is_cancelled(page: Page, service: str) -> None:
 
 
 def test_the_graph_by_keyboard(page: Page, service: str) -> None:
-    page.goto(f"{service}/r/{_recorded(service)}#stage=partition")
+    page.goto(f"{service}/r/{recorded(service)}#stage=partition")
     canvas = page.locator(".graph[data-ready=true] canvas")
     canvas.focus()
     page.keyboard.press("/")
@@ -68,22 +64,28 @@ def test_the_graph_by_keyboard(page: Page, service: str) -> None:
 
 
 def test_keys_can_be_switched_off_and_never_work_in_the_editor(page: Page, service: str) -> None:
-    page.goto(f"{service}/r/{_recorded(service)}#stage=joint")
+    page.goto(f"{service}/r/{recorded(service)}#stage=joint")
     page.locator("main .bar").wait_for()
     page.locator("[data-pane=source] .cm-content").click()
     page.keyboard.press("ArrowRight")
-    expect(page.locator("main")).to_have_attribute("data-view", "joint")
     page.locator("main .bar").click()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("main")).to_have_attribute("data-view", "joint_passes")  # One stage on, not two.
     page.keyboard.press("?")
     page.get_by_label("Keys are on").uncheck()
     page.get_by_role("button", name="Close").click()
     page.locator("main .bar").click()
     page.keyboard.press("ArrowRight")
-    expect(page.locator("main")).to_have_attribute("data-view", "joint")
+    page.locator("header button[aria-expanded]").last.click()
+    page.get_by_label("Keys are on").check()
+    page.get_by_role("button", name="Close").click()
+    page.locator("main .bar").click()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("main")).to_have_attribute("data-view", "partition")
 
 
 def test_both_languages_and_both_themes(page: Page, service: str) -> None:
-    page.goto(f"{service}/r/{_recorded(service)}?lang=zh&theme=dark#stage=partition")
+    page.goto(f"{service}/r/{recorded(service)}?lang=zh&theme=dark#stage=partition")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     expect(page.locator("[data-stage=partition]")).to_contain_text("划分")
     page.get_by_title("English").click()
@@ -91,21 +93,21 @@ def test_both_languages_and_both_themes(page: Page, service: str) -> None:
 
 
 def test_embedded_is_read_only(page: Page, service: str) -> None:
-    page.goto(f"{service}/embed/{_recorded(service)}#stage=partition")
+    page.goto(f"{service}/embed/{recorded(service)}#stage=partition")
     page.locator(".graph[data-ready=true]").wait_for()
     expect(page.locator("header.top")).to_have_count(0)
     expect(page.locator("[data-pane=source] .cm-content")).to_have_attribute("contenteditable", "false")
 
 
 def test_one_file_opens_without_a_server(page: Page, service: str, tmp_path: Path) -> None:
-    run = _recorded(service)
+    run = recorded(service)
     place = "#stage=codegen"
     page.goto(f"{service}/r/{run}{place}")
     page.locator("[data-kernel]").first.click()
     until(page, "document.querySelector('.pk .row')?.innerText.startsWith('addmm') ?? false")
     served = look(page)
     file = tmp_path / "run.html"
-    file.write_text(httpx.get(f"{service}/api/v1/runs/{run}/report.html").text, encoding="utf-8")
+    file.write_text(httpx.get(f"{service}/api/v1/runs/{run}/report.html", timeout=60).text, encoding="utf-8")
     page.goto(f"{file.as_uri()}{served.hash}")
     page.locator("[data-kernel][aria-selected=true]").first.wait_for()
     until(page, "document.querySelector('.pk .row')?.innerText.startsWith('addmm') ?? false")
@@ -114,22 +116,23 @@ def test_one_file_opens_without_a_server(page: Page, service: str, tmp_path: Pat
     page.locator(".graph[data-ready=true]").wait_for()
 
 
-def test_an_unknown_run_is_told(page: Page, service: str, complaints: list[str]) -> None:
+def test_an_unknown_run_is_told(page: Page, service: str, complaints: Complaints) -> None:
+    complaints.provoked = "404"
     page.goto(f"{service}/r/nothing-here")
-    expect(page.locator("body")).to_contain_text("no")
-    complaints.clear()  # The browser itself complains of the 404.
+    expect(page.locator(".banner")).to_contain_text("There is no such run here.")
 
 
 def test_a_click_on_a_moment_and_on_a_line(page: Page, service: str) -> None:
-    page.goto(f"{service}/r/{_recorded(service)}#stage=partition")
+    page.goto(f"{service}/r/{recorded(service)}#stage=partition")
     page.locator(".graph[data-ready=true]").wait_for()
     strip = page.locator(".tl canvas")
+    expect(strip).to_have_attribute("aria-valuetext", re.compile("Peak"))
     strip.focus()
     page.keyboard.press("Home")
     expect(strip).to_have_attribute("aria-valuenow", "0")
     page.keyboard.press("ArrowRight")
     expect(strip).to_have_attribute("aria-valuenow", "1")
-    assert "point=1" in page.url
+    expect(page).to_have_url(re.compile("point=1"))
     page.keyboard.press("p")
     page.locator(".pk .row").first.click()
     expect(page.locator(".pk .row").first).to_have_class("row sel")

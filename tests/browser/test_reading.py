@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
-import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from .driving import open_stage, until
+from .driving import open_stage, recorded, until
 
 pytestmark = pytest.mark.browser
 
@@ -17,13 +16,8 @@ WIDER_THAN_THE_WINDOW = """() => [...document.querySelectorAll('header *, nav *,
   .map((part) => `${part.tagName}.${part.className}`)"""
 
 
-def _recorded(service: str, name: str) -> str:
-    examples = httpx.get(f"{service}/api/v1/examples").json()
-    return next(str(example["run"]) for example in examples if example["name"] == name)
-
-
 def test_code_opens_at_a_kernel_and_goes_to_the_picked_one(page: Page, service: str) -> None:
-    page.goto(f"{service}/r/{_recorded(service, 'attention_block')}#stage=codegen")
+    page.goto(f"{service}/r/{recorded(service)}#stage=codegen")
     text = page.locator("[data-code] .cm-content")
     expect(text).to_contain_text('extern "C"')
     expect(text).not_to_contain_text("from ctypes import")
@@ -34,20 +28,20 @@ def test_code_opens_at_a_kernel_and_goes_to_the_picked_one(page: Page, service: 
 
 
 def test_a_figure_tells_how_it_came_about_by_keyboard(page: Page, service: str) -> None:
-    page.goto(f"{service}/r/{_recorded(service, 'attention_block')}#stage=partition&line=25")
+    page.goto(f"{service}/r/{recorded(service)}#stage=partition&line=25")
     chip = page.locator(".chip", has_text="saved")
     chip.focus()
     page.keyboard.press("Enter")
     told = page.locator(".pop:popover-open")
     expect(told).to_contain_text("held by autograd, measured")
-    assert told.locator(".checks b").all_inner_texts() == ["✓", "✓"]
+    expect(told.locator(".checks b")).to_have_text(["✓", "✓"])
     page.keyboard.press("Escape")
     expect(page.locator(".pop:popover-open")).to_have_count(0)
     expect(page.locator(".ins h2")).to_have_text("line 25")
 
 
 def test_findings_lead_to_the_line_and_the_evidence(page: Page, service: str) -> None:
-    page.goto(f"{service}/r/{_recorded(service, 'graph_breaks')}#stage=partition")
+    page.goto(f"{service}/r/{recorded(service, 'graph_breaks')}#stage=partition")
     page.locator("header").get_by_role("button", name="findings").click()
     first = page.locator(".finding").first
     expect(first).to_have_attribute("data-severity", "warning")
@@ -61,7 +55,7 @@ def test_findings_lead_to_the_line_and_the_evidence(page: Page, service: str) ->
 
 
 def test_the_graph_and_the_run_are_exported(page: Page, service: str) -> None:
-    run = _recorded(service, "attention_block")
+    run = recorded(service)
     page.goto(f"{service}/r/{run}#stage=partition")
     page.locator(".graph[data-ready=true]").wait_for()
     heads = {}
@@ -79,7 +73,7 @@ def test_the_graph_and_the_run_are_exported(page: Page, service: str) -> None:
 
 
 def test_a_neighbourhood_and_the_small_map(page: Page, service: str) -> None:
-    page.goto(f"{service}/r/{_recorded(service, 'gpt_stack')}#stage=partition&node=0_0/partition/forward/addmm_5")
+    page.goto(f"{service}/r/{recorded(service, 'gpt_stack')}#stage=partition&node=0_0/partition/forward/addmm_5")
     until(page, "Number(document.querySelector('.graph canvas')?.dataset.marked) > 0")
     page.locator(".graph canvas").focus()
     page.keyboard.press("n")
@@ -94,7 +88,7 @@ def test_a_neighbourhood_and_the_small_map(page: Page, service: str) -> None:
 
 def test_nothing_is_cut_off_on_a_phone(page: Page, service: str) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"{service}/r/{_recorded(service, 'attention_block')}#stage=partition")
+    page.goto(f"{service}/r/{recorded(service)}#stage=partition")
     page.locator(".graph[data-ready=true]").wait_for()
     for stage in ("partition", "codegen", "dynamo", "memory"):
         open_stage(page, stage)
