@@ -8,16 +8,14 @@ from typing import Any, Literal
 
 import torch.fx as fx
 
-from compiler.events import StageFinished, StageName, StageStarted
-from compiler.ir.encode import encode
+from compiler.events import StageName
+from compiler.ir.graph import Graph
 from compiler.lift import lift_graph
-from compiler.linker import between
 from compiler.session import Session, slug
-from compiler.stages.pass_steps import Steps
+from compiler.stages.pass_steps import Steps, run_recorded
 from compiler.torch_compat import fx as read
 from compiler.torch_compat.aot import around_subgraphs
-from compiler.torch_compat.hooks import Lap, ours
-from compiler.torch_compat.passes import Recorder, Watch, around_joint, watching_passes
+from compiler.torch_compat.passes import Watch, around_joint, watching_passes
 
 _NAME = StageName.JOINT_PASSES
 
@@ -36,19 +34,15 @@ class JointPasses:
             if compile_id is None or bodies[-1]:
                 return run()
             kind = "joint" if read.has_backward(module.graph) else "inference"
-            steps: Steps | None = None
-            with ours(session, _NAME, compile_id):
-                session.emit(StageStarted(), stage=_NAME, compile=compile_id)
-                steps = Steps(session, _NAME, compile_id, kind, _lifter(session, compile_id, kind), module.graph)
-            if steps is None:
-                return run()
-            lap = Lap()
-            with watch.recording(Recorder(module, "joint_graph_passes", steps.record)):
-                result = run()
-            seconds = lap.seconds()
-            with ours(session, _NAME, compile_id):
-                _emit(session, compile_id, kind, steps, seconds)
-            return result
+            return run_recorded(
+                lambda: Steps(session, _NAME, compile_id, kind, _lifter(session, compile_id, kind), module.graph),
+                (session, _NAME, compile_id),
+                (watch, "joint_graph_passes", module),
+                run,
+                lambda steps, seconds: steps.finish_with_graph(
+                    "joint_passes", seconds, _earlier(session, compile_id, kind), code=False
+                ),
+            )
 
         with around_joint(handle, watch), watching_passes(watch), around_subgraphs(_pushing(bodies)):
             yield
@@ -58,8 +52,12 @@ def _pushing(stack: list[bool]) -> Callable[[bool], None]:
     return lambda entered: stack.append(True) if entered else stack.__delitem__(-1)
 
 
-def _lifter(session: Session, compile: str, kind: str) -> Callable[[fx.Graph], Any]:
-    earlier = session.graphs.get((compile, StageName.JOINT, kind))
+def _earlier(session: Session, compile: str, kind: str) -> Graph | None:
+    return session.graphs.get((compile, StageName.JOINT, kind))
+
+
+def _lifter(session: Session, compile: str, kind: str) -> Callable[[fx.Graph], Graph]:
+    earlier = _earlier(session, compile, kind)
     phase_of = (lambda node: "forward") if kind == "inference" else None
     return lambda graph: lift_graph(
         graph,
@@ -68,25 +66,6 @@ def _lifter(session: Session, compile: str, kind: str) -> Callable[[fx.Graph], A
         phase_of=phase_of,
         earlier=earlier,
         dynamo=session.graphs.get((compile, StageName.DYNAMO, "dynamo")),
-    )
-
-
-def _emit(session: Session, compile: str, kind: str, steps: Steps, seconds: float) -> None:
-    graph = steps.current
-    session.graphs[compile, _NAME, kind] = graph
-    steps.emit("joint_passes")
-    links = between(session.graphs.get((compile, StageName.JOINT, kind)), graph)
-    session.artifact(encode(graph), kind="graph", name=kind, stage=_NAME, compile=compile, graph=kind)
-    session.artifact(links.payload(), kind="links", name="links", stage=_NAME, compile=compile, graph=kind)
-    session.emit(
-        StageFinished(
-            status=steps.status,
-            seconds=seconds,
-            graph=kind,
-            facts={"changed": steps.changed, "nodes": len(graph.nodes)},
-        ),
-        stage=_NAME,
-        compile=compile,
     )
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch.fx as fx
 
-from compiler.events import StageName, StageStatus
+from compiler.events import StageFinished, StageName, StageStarted, StageStatus
 from compiler.ir.diff import diff
 from compiler.ir.encode import encode
 from compiler.ir.graph import Graph
 from compiler.ir.passes import PassesPayload, PassStep
+from compiler.linker import between, graph_code
 from compiler.session import Session, slug
-from compiler.torch_compat.hooks import ours
+from compiler.torch_compat.hooks import Lap, ours
+from compiler.torch_compat.passes import Recorder, Watch
 
 # Diffs longer than this are cut: the graphs of both sides are there to be looked at.
 _DIFF_LINES = 400
@@ -93,6 +96,54 @@ class Steps:
             compile=self._compile,
             graph=self._graph,
         )
+
+    def finish(self, seconds: float, **facts: int) -> None:
+        self._session.emit(
+            StageFinished(
+                status=self.status, seconds=seconds, graph=self._graph, facts={"changed": self.changed, **facts}
+            ),
+            stage=self._stage,
+            compile=self._compile,
+        )
+
+    def finish_with_graph(self, name: str, seconds: float, earlier: Graph | None, code: bool) -> None:
+        """Also what came of the graph: kept for later stages, and linked to the neighbour that it was made from."""
+        session, stage, compile_id, kind, graph = self._session, self._stage, self._compile, self._graph, self.current
+        session.graphs[compile_id, stage, kind] = graph
+        self.emit(name)
+        session.artifact(encode(graph), kind="graph", name=kind, stage=stage, compile=compile_id, graph=kind)
+        if code:
+            session.artifact(graph_code(graph), kind="code", name=kind, stage=stage, compile=compile_id, graph=kind)
+        links = between(earlier, graph).payload()
+        session.artifact(links, kind="links", name="links", stage=stage, compile=compile_id, graph=kind)
+        self.finish(seconds, nodes=len(graph.nodes))
+
+
+def run_recorded(
+    start: Callable[[], Steps],
+    where: tuple[Session, StageName, str],
+    recording: tuple[Watch, str, fx.GraphModule],
+    run: Callable[[], Any],
+    finish: Callable[[Steps, float], None],
+) -> Any:
+    """What `run`, torch's own pipeline of passes, returns; told as a stage from its start to its end, `where` being session,
+    stage and compile. `recording` is the watch, the name of torch's function, and the module that it works on. `finish` gets
+    the steps and torch's own seconds. Where the start fails, the passes run unwatched."""
+    session, stage, compile_id = where
+    watch, function, module = recording
+    steps: Steps | None = None
+    with ours(session, stage, compile_id):
+        session.emit(StageStarted(), stage=stage, compile=compile_id)
+        steps = start()
+    if steps is None:
+        return run()
+    lap = Lap()
+    with watch.recording(Recorder(module, function, steps.record)):
+        result = run()
+    seconds = lap.seconds()
+    with ours(session, stage, compile_id):
+        finish(steps, seconds)
+    return result
 
 
 def shortened(text: str) -> str:

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import torch.fx as fx
 
-from compiler.events import StageFinished, StageName, StageStarted
+from compiler.events import StageName
+from compiler.ir.graph import Graph
 from compiler.lift import lift_graph
 from compiler.session import Session, slug
-from compiler.stages.pass_steps import Steps
-from compiler.torch_compat.hooks import Lap, ours
-from compiler.torch_compat.passes import Recorder, Watch, around_pre_grad, watching_passes
+from compiler.stages.pass_steps import Steps, run_recorded
+from compiler.torch_compat.passes import Watch, around_pre_grad, watching_passes
 
 _NAME = StageName.PRE_GRAD
 
@@ -30,32 +30,21 @@ class PreGrad:
             compile_id = session.compile
             if compile_id is None:
                 return run()
-            steps: Steps | None = None
-            with ours(session, _NAME, compile_id):
-                session.emit(StageStarted(), stage=_NAME, compile=compile_id)
-                steps = Steps(
-                    session,
-                    _NAME,
-                    compile_id,
-                    "dynamo",
-                    lambda graph: lift_graph(graph, id=f"{slug(compile_id)}/dynamo/dynamo", sources=session.sources),
-                    module.graph,
-                )
-            if steps is None:
-                return run()
-            lap = Lap()
-            with watch.recording(Recorder(module, "pre_grad_passes", steps.record)):
-                result = run()
-            with ours(session, _NAME, compile_id):
+
+            def lift(graph: fx.Graph) -> Graph:
+                return lift_graph(graph, id=f"{slug(compile_id)}/dynamo/dynamo", sources=session.sources)
+
+            def finish(steps: Steps, seconds: float) -> None:
                 steps.emit("pre_grad")
-                session.emit(
-                    StageFinished(
-                        status=steps.status, seconds=lap.seconds(), graph="dynamo", facts={"changed": steps.changed}
-                    ),
-                    stage=_NAME,
-                    compile=compile_id,
-                )
-            return result
+                steps.finish(seconds)
+
+            return run_recorded(
+                lambda: Steps(session, _NAME, compile_id, "dynamo", lift, module.graph),
+                (session, _NAME, compile_id),
+                (watch, "pre_grad_passes", module),
+                run,
+                finish,
+            )
 
         with around_pre_grad(handle, watch), watching_passes(watch):
             yield
