@@ -237,7 +237,8 @@ class _Capture:
         error = self._watched(work.run)
         of_ours = self._device is not None and needs_values(error) is not None and session.first_call is not None
         if error is not None and not of_ours and not self._of_the_model(error):
-            raise snippet_fault(error, session.sources) from error
+            called, graphs = session.first_call is not None, session.tally.compiled_graphs
+            raise snippet_fault(error, session.sources, called=called, graphs=graphs) from error
         if session.first_call is None:
             if error is None:
                 raise _never_called(snippet, work.compiled > 0)

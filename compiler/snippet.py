@@ -193,8 +193,9 @@ def user_traceback(error: BaseException, sources: Sources) -> str:
     return "\n".join(lines)
 
 
-def snippet_fault(error: BaseException, sources: Sources) -> SnippetError:
-    """An exception of the snippet's own code as what is shown of it."""
+def snippet_fault(error: BaseException, sources: Sources, *, called: bool = False, graphs: int = 0) -> SnippetError:
+    """An exception of the snippet's own code as what is shown of it. `called` says that something compiled had been called
+    before it, and `graphs` how many were compiled."""
     line = user_line(error, sources)
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, ModuleNotFoundError) and error.name:
@@ -205,6 +206,10 @@ def snippet_fault(error: BaseException, sources: Sources) -> SnippetError:
         cause = message("snippet.exit", code=str(error.code))
     elif isinstance(error, MemoryError) or "DefaultCPUAllocator: can't allocate memory" in text:
         cause = message("snippet.memory")
+    elif graphs:
+        cause = message("snippet.raised_after_compile", error=type(error).__name__, count=graphs)
+    elif called:
+        cause = message("snippet.raised_after_call", error=type(error).__name__)
     else:
         cause = message("snippet.raised", error=type(error).__name__)
     return SnippetError(cause, line, text)

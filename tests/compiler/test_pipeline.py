@@ -13,7 +13,7 @@ import torch
 
 from compiler.events import Failed, Finished, Mode, Options, RunRequest, StageName
 from compiler.pipeline import capture
-from compiler.text import message
+from compiler.text import Message, message
 from tests.compiler.capturing import Captured, capture_text
 from tests.compiler.corpus_run import read_frames
 
@@ -128,6 +128,15 @@ def test_until_stops_there(tmp_path: Path) -> None:
             ),
         ),
         (
+            "import torch\ng = torch.compile(torch.sin)\n1 / 0\n",
+            Failed(
+                cause=message("snippet.raised", error="ZeroDivisionError"),
+                error="ZeroDivisionError: division by zero",
+                line=3,
+                traceback='  File "snippet.py", line 3, in <module>\n    1 / 0',
+            ),
+        ),
+        (
             "model = print\ninputs = ()\nconfig = {'inductor': {'no_such': 1}}",
             Failed(cause=message("snippet.unknown_setting", name="inductor.no_such"), line=3),
         ),
@@ -138,6 +147,30 @@ def test_a_fault_of_the_snippet_fails_the_run(source: str, outcome: Failed, tmp_
     assert captured.outcome == outcome
     (failed,) = captured.bodies("stage_failed")
     assert (failed.cause, failed.line) == (outcome.cause, outcome.line)
+
+
+@pytest.mark.parametrize(
+    ("body", "calls", "cause"),
+    [
+        ("x", "g(1)", message("snippet.raised_after_call", error="ZeroDivisionError")),
+        (
+            "x + 1",
+            "g(torch.ones(2)), g(torch.ones(2, 2))",
+            message("snippet.raised_after_compile", error="ZeroDivisionError", count=2),
+        ),
+    ],
+)
+def test_a_script_that_raises_after_a_compile_is_told_so(body: str, calls: str, cause: Message, tmp_path: Path) -> None:
+    source = f"import torch\n@torch.compile\ndef g(x):\n    return {body}\n{calls}\n1 / 0\n"
+    captured = capture_text(source, tmp_path)
+    assert captured.outcome == Failed(
+        cause=cause,
+        error="ZeroDivisionError: division by zero",
+        line=6,
+        traceback='  File "snippet.py", line 6, in <module>\n    1 / 0',
+    )
+    # The stages that were done were done.
+    assert captured.bodies("stage_failed") == []
 
 
 def test_a_fault_of_the_model_is_a_finished_run(tmp_path: Path) -> None:
