@@ -314,3 +314,25 @@ def test_connection_that_goes_away_leaves_no_reader(service: Service) -> None:
     ):
         assert next(answer.iter_lines()) == ": connected"
     assert service.stream(run).endswith(b'"error":null}\n\n')
+
+
+TRACED = 'trace(f"V1201 λ {phase}\\n")'
+
+
+def test_the_structured_trace_of_each_phase_is_a_log_file(service: Service) -> None:
+    run = service.submit(TRACED, trace=True, native=True)
+    service.stream(run)
+    for phase in ("capture", "native"):
+        answer = service.client.get(f"/api/v1/runs/{run}/trace/{phase}")
+        assert (answer.status_code, answer.text) == (200, f"V1201 λ {phase}\n")
+        assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+        name = f'filename="dedicated_log_torch_trace_{phase}.log"'
+        assert answer.headers["content-disposition"] == f"attachment; {name}"
+
+
+def test_without_the_option_there_is_no_trace(service: Service) -> None:
+    run = service.submit(TRACED)
+    service.stream(run)
+    answer = service.client.get(f"/api/v1/runs/{run}/trace/capture")
+    assert (answer.status_code, answer.json()["error"]["key"]) == (404, "server.no_trace")
+    assert service.client.get(f"/api/v1/runs/{run}/trace/later").status_code == 422

@@ -83,6 +83,17 @@ def test_json_file(snippet: Path, tmp_path: Path) -> None:
     assert json.loads(target.read_text())["format"] == "document/1"
 
 
+def test_the_structured_trace_is_written_to_a_folder(snippet: Path, tmp_path: Path) -> None:
+    snippet.write_text('trace(f"V1201 λ {phase}\\n")')
+    folder = tmp_path / "traces"
+    assert result("run", snippet, "--trace", folder)[0] == 0
+    assert {file.name: file.read_text(encoding="utf-8") for file in folder.iterdir()} == {
+        f"dedicated_log_torch_trace_{phase}.log": f"V1201 λ {phase}\n" for phase in ("capture", "native")
+    }
+    code, _out, err = result("run", snippet, "--trace", tmp_path / "no" / "folder")
+    assert (code, "Traceback" in err) == (2, False)
+
+
 @pytest.mark.parametrize(
     ("source", "code", "sentence"),
     [

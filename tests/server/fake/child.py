@@ -1,4 +1,4 @@
-"""`run_child` executes the source with `say`, `artifact`, `done`, `send` and `phase` in scope.
+"""`run_child` executes the source with `say`, `artifact`, `trace`, `done`, `send` and `phase` in scope.
 
 Without a `done` of its own, the phase ends as finished."""
 
@@ -6,7 +6,7 @@ import hashlib
 import os
 import struct
 import time
-from typing import Any
+from typing import Any, Literal
 
 from compiler.events import (
     ArtifactFrame,
@@ -24,6 +24,9 @@ from compiler.events import (
     Summary,
 )
 from compiler.ir.code import CodePayload
+from compiler.ir.trace import TracePayload
+
+Phase = Literal["capture", "native"]
 
 
 def prepare(target: str) -> None:
@@ -31,7 +34,12 @@ def prepare(target: str) -> None:
 
 
 def run_child(
-    request_json: str, pipe_fd: int, phase: str, path: str | None, root: str | None, captured: Captured | None
+    request_json: str,
+    pipe_fd: int,
+    phase: Literal["capture", "native"],
+    path: str | None,
+    root: str | None,
+    captured: Captured | None,
 ) -> None:
     request = RunRequest.model_validate_json(request_json)
 
@@ -48,11 +56,23 @@ def run_child(
         where = None if stage is None else StageName(stage)
         frame(EventFrame(clock=time.monotonic(), stage=where, compile=compile, body=body))
 
+    def put(
+        payload: CodePayload | TracePayload, kind: str, made: dict[str, str], stage: str, compile: str | None
+    ) -> None:
+        data = payload.model_dump_json().encode()
+        ref = ArtifactRef(hash=hashlib.sha256(data).hexdigest(), kind=kind, format=payload.format, bytes=len(data))
+        frame(ArtifactFrame(ref=ref), data)
+        say(ArtifactMade(**made, artifact=ref), stage, compile)
+
     def artifact(text: str, stage: str = "codegen", compile: str | None = "0/0") -> None:
-        payload = CodePayload(id="0_0/codegen/inference", language="python", text=text).model_dump_json().encode()
-        ref = ArtifactRef(hash=hashlib.sha256(payload).hexdigest(), kind="code", format="code/1", bytes=len(payload))
-        frame(ArtifactFrame(ref=ref), payload)
-        say(ArtifactMade(name="wrapper", graph="inference", artifact=ref), stage, compile)
+        code = CodePayload(id="0_0/codegen/inference", language="python", text=text)
+        put(code, "code", {"name": "wrapper", "graph": "inference"}, stage, compile)
+
+    def trace(text: str) -> None:
+        """As a run with the option `trace` does, at the end of each phase."""
+        if request.options.trace:
+            payload = TracePayload(phase=phase, text=text, records=1)
+            put(payload, "trace", {"name": phase}, "dynamo", None)
 
     def stage(name: str, compile: str | None = None) -> None:
         say(StageStarted(), name, compile)
@@ -70,7 +90,7 @@ def run_child(
     scope = {
         "say": say, "artifact": artifact, "stage": stage, "done": end, "send": send, "phase": phase, "path": path,
         "root": root, "Printed": Printed, "Summary": Summary, "StageStarted": StageStarted, "Finished": Finished,
-        "captured": captured, "Captured": Captured,
+        "captured": captured, "Captured": Captured, "trace": trace,
     }  # fmt: skip
     exec(compile(request.source, path or "snippet.py", "exec"), scope)
     if not said:
