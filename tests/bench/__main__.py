@@ -1,7 +1,8 @@
-"""Run the benchmarks and print their tables: `python -m tests.bench [overhead] [cold] [first] [start] [headers] [--pairs N]
-[--write]`.
+"""Run the benchmarks and print their tables: `python -m tests.bench [overhead] [cold] [first] [start] [headers]
+[graphs] [--pairs N] [--write]`.
 
-`cold` takes a quarter of an hour over the corpus; `AOTSCOPE_BENCH_EVERY=3` takes every third model."""
+`cold` takes a quarter of an hour over the corpus; `AOTSCOPE_BENCH_EVERY=3` takes every third model. `graphs` needs a
+Chromium, and for the tools beside ours a Python that has them, named in `AOTSCOPE_BENCH_RIVALS`."""
 
 from __future__ import annotations
 
@@ -17,10 +18,11 @@ from pathlib import Path
 
 from server.sandbox.limits import parent_environment
 from tests.bench import cold_start, first_graph, headers, overhead, start
+from tests.bench.graphs import measure as graphs
 from tests.bench.ratios import HEADER, spread
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
-ALL = ("overhead", "cold", "first", "start", "headers")
+ALL = ("overhead", "cold", "first", "start", "headers", "graphs")
 
 
 def _overhead(pairs: int) -> str:
@@ -63,11 +65,16 @@ def _headers(pairs: int) -> str:
     return "\n".join([HEADER, headers.measure(min(pairs, 6)).row()])
 
 
+def _graphs(pairs: int) -> str:
+    return graphs.measure(min(pairs, 6))
+
+
 SECTIONS = {
     "overhead": ("Compile with every stage captured / with none", _overhead),
     "cold": ("Submit → every stage up to generated code, warm worker / the plain script, cold", _cold),
     "first": ("Submit → first graph at the client / raw Dynamo has it, warm", _first),
     "start": ("Start of a run → its snippet's first line, warm fork server / a bare fork of such a process", _start),
+    "graphs": ("First view of a large graph, beside Model Explorer and Netron", _graphs),
     "headers": ("A cold compile of one kernel, precompiled headers read / none", _headers),
 }
 
