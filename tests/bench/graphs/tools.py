@@ -41,6 +41,15 @@ class Tool:
 
 
 @contextmanager
+def served(data: Path) -> Iterator[str]:
+    """Our own service over a data folder, without a worker, as nothing is run; its address."""
+    port = _free()
+    command = [sys.executable, "-m", "server.cli", "serve", "--port", str(port), "--data", str(data), "--no-worker"]
+    with _running(command, f"http://127.0.0.1:{port}/api/v1/health"):
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
 def ours(payload: GraphPayload, folder: Path) -> Iterator[Tool]:
     data = folder / "aotscope"
     data.mkdir()
@@ -49,12 +58,10 @@ def ours(payload: GraphPayload, folder: Path) -> Iterator[Tool]:
     runs = Runs(made.url)
     load(runs, Artifacts(made.folder / "artifacts"), shapes.recording(payload), RUN, "benchmark")
     runs.close()
-    port = _free()
-    command = [sys.executable, "-m", "server.cli", "serve", "--port", str(port), "--data", str(data), "--no-worker"]
-    with _running(command, f"http://127.0.0.1:{port}/api/v1/health"):
+    with served(data) as address:
         yield Tool(
             "aotscope",
-            f"http://127.0.0.1:{port}/r/{RUN}#stage=joint",
+            f"{address}/r/{RUN}#stage=joint",
             "document.querySelector('.graph[data-ready=true] canvas')?.dataset.drawn > 0",
             "document.querySelector('.graph canvas')",
             {},
