@@ -60,6 +60,10 @@ class Options(Frozen):
     trace: bool = Field(False, strict=True, description="Keep torch's structured trace, as TORCH_TRACE writes it.")
 
 
+# Characters of a kernel's source.
+LONGEST_KERNEL = 400_000
+
+
 class KernelQuestion(Frozen):
     """What a derived run asks: one Triton kernel of a finished run, down to machine code.
 
@@ -73,7 +77,7 @@ class KernelQuestion(Frozen):
     config: int = Field(
         0, ge=0, le=10_000, description="Index of the configuration, in the order of Inductor's heuristics."
     )
-    text: str = Field(max_length=400_000)
+    text: str = Field(max_length=LONGEST_KERNEL)
     first_line: int = Field(ge=1)
     strings: list[str] = []
     marks: LineMarks = LineMarks()

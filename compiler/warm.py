@@ -13,10 +13,11 @@ from importlib.metadata import PackageNotFoundError, version
 import torch
 
 # A child must not spend its first second on imports, so all that a run may need is imported here.
+import compiler.metal.build
 import compiler.pipeline
 from compiler.events import Engine
 from compiler.targets import BY_ID, TargetId
-from compiler.torch_compat import warming
+from compiler.torch_compat import triton_build, warming
 from compiler.torch_compat.headers import read_headers
 from compiler.torch_compat.virtual_gpu.fakes import fake_world
 
@@ -28,6 +29,8 @@ def warm_up(target: TargetId = "cpu") -> None:
     torch.set_num_threads(1)
     with warming.quiet():
         warming.probe_cpu()
+        if BY_ID[target].kind != "cpu":
+            triton_build.warm_up()
         if BY_ID[target].kind == "gpu":
             # Whatever is compiled asks the GPU what it is, and a process that has touched it cannot be forked: imports must do.
             return

@@ -1,4 +1,4 @@
-"""The command line: `aotscope serve`, `worker`, `run`, `compare`, `export`, `examples`."""
+"""The command line: `aotscope serve`, `worker`, `run`, `compare`, `export`, `kernel`, `examples`."""
 
 from __future__ import annotations
 
@@ -37,6 +37,18 @@ class Form(StrEnum):
     ISSUE = "issue"
     SVG = "svg"
     DOT = "dot"
+
+
+class Ir(StrEnum):
+    """What `kernel` can print: the levels of `compiler.ir.metal.LevelName`."""
+
+    TRITON = "triton"
+    TTIR = "ttir"
+    TTGIR = "ttgir"
+    LLIR = "llir"
+    PTX = "ptx"
+    SASS = "sass"
+    AMDGCN = "amdgcn"
 
 
 Data = Annotated[Path | None, typer.Option(help="Folder of the database and the artifacts.", show_default=False)]
@@ -242,6 +254,62 @@ def export(
         _write(output, make(whole, form.value, graph=graph, series=series))
     except local.UnusableError as fault:
         raise _stop(render(fault.cause)) from None
+
+
+@app.command()
+def kernel(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A snippet (.py), a run as a file (.json, .json.gz), or a run's id.")
+    ],
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="KERNEL",
+            help="Its name, with graph and compile where several share it. Without: a list of the run's kernels.",
+        ),
+    ] = None,
+    ir: Annotated[
+        Ir | None, typer.Option(help="Print this level instead of what the kernel needs.", show_default=False)
+    ] = None,
+    lines: Annotated[bool, typer.Option("--lines", help="With --ir: the snippet's line before each line.")] = False,
+    config: Annotated[int, typer.Option(min=0, max=10_000, help="Which configuration, counted from 0.")] = 0,
+    target: Annotated[str, typer.Option(help=f"What a snippet is compiled for: {', '.join(names())}.")] = "h100",
+    mode: Annotated[Mode, typer.Option(help="Mode of a snippet that is run.")] = Mode.AUTO,
+    json: Annotated[
+        str | None,
+        typer.Option(metavar="PATH|-", help="Write everything about the kernel as JSON.", show_default=False),
+    ] = None,
+    data: Data = None,
+) -> None:
+    """Take a Triton kernel of a run for a GPU down to machine code; no GPU is needed. Exit code: 0; 1 when Triton could not
+    compile it; 2 for wrong usage."""
+    from server import local, metal
+
+    settings = _settings(data=None if data is None else str(data))
+    whole = _document(run, settings, Options(target=_target(target), mode=mode, native=False, until=StageName.CODEGEN))
+    try:
+        if name is None:
+            sys.stdout.writelines(f"{visible(entity)}\n" for entity in metal.kernels(whole))
+            return
+        request = metal.asked(whole, name, config)
+        own = Path(run).suffix == ".py"
+        made, terminal = local.answer(request, settings, Console(stderr=True, highlight=False), own=own)
+        found = metal.payload_of(made)
+        if found is None:
+            raise typer.Exit(local.EXIT_CODES[terminal.type] or 1)
+        shown = metal.summary(found) if ir is None else metal.level_text(found, ir.value, lines)
+        text = "".join(f"{visible(line)}\n" for line in shown)
+    except local.UnusableError as fault:
+        raise _stop(render(fault.cause)) from None
+    except (LookupError, TypeError, ValueError):
+        raise _stop(render(message("server.artifact_contradicts"))) from None
+    if json is not None:
+        document = found.model_dump_json(indent=2) + "\n"
+        if json == "-":
+            text = document
+        else:
+            _write(Path(json), document.encode())
+    sys.stdout.write(text)
 
 
 def _document(name: str, settings: Settings, options: Options) -> dict[str, Any]:

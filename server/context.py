@@ -37,10 +37,14 @@ class Context:
 
     def over(self, run: str) -> Run:
         """The row of a run that is over. Raises ApiError 404 or 409."""
-        found = self.run(run)
-        if not found.over:
-            raise ApiError(409, message("server.run_not_over", id=run), {"retry-after": "2"})
-        return found
+        return over(self.run(run))
+
+
+def over(run: Run) -> Run:
+    """The same row. Raises ApiError 409 while the run goes on."""
+    if not run.over:
+        raise ApiError(409, message("server.run_not_over", id=run.id), {"retry-after": "2"})
+    return run
 
 
 def _context(request: Request) -> Context:

@@ -17,7 +17,7 @@ from compiler.errors import AotscopeError
 from compiler.events import ArtifactRef, Event, Finished, Options, RunRequest, dump_event
 from compiler.ir.trace import TracePayload
 from compiler.recording import RecordedRun, Recording
-from compiler.targets import BY_ID
+from compiler.targets import BY_ID, TargetId
 from compiler.text import message, render
 from server.document import document
 from server.examples import parse
@@ -98,14 +98,33 @@ def run_once(file: Path, options: Options, settings: Settings, console: Console)
 def _run_own(file: Path, request: RunRequest, settings: Settings, progress: Progress) -> tuple[Recording, Terminal]:
     """Run the user's own file, with their rights."""
     path, target = file.resolve(), request.options.target
-    if (reason := refused().get(target)) is not None:
-        raise UnusableError(message("server.target_not_served", target=BY_ID[target].name, why=render(reason)))
+    _require_served(target)
     launcher = Launcher(settings.child, warm=False, own=True, target=target)
     try:
         progress.note(message("server.not_isolated"))
         return _explore(request, settings, progress, launcher, Script(str(path), str(path.parent)))
     finally:
         launcher.close()
+
+
+def answer(request: RunRequest, settings: Settings, console: Console, *, own: bool) -> tuple[dict[str, Any], Terminal]:
+    """The document of a derived run, and how it ended. Its kernel's source is a program: isolated where that works, and not run
+    without isolation unless it is of the user's `own` file. Raises UnusableError."""
+    target = request.options.target
+    _require_served(target)
+    launcher = Launcher(
+        settings.child, warm=False, isolation=settings.isolation, outer=settings.outer, strangers=not own, target=target
+    )
+    try:
+        recording, terminal = _explore(request, settings, Progress(console, printed=sys.stderr), launcher, None)
+    finally:
+        launcher.close()
+    return document(recording), terminal
+
+
+def _require_served(target: TargetId) -> None:
+    if (reason := refused().get(target)) is not None:
+        raise UnusableError(message("server.target_not_served", target=BY_ID[target].name, why=render(reason)))
 
 
 def record_examples(files: Sequence[Path], folder: Path, settings: Settings) -> int:

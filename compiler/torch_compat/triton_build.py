@@ -60,16 +60,23 @@ def triton_version() -> str:
     return str(triton.__version__)
 
 
+def warm_up() -> None:
+    """Import what the first compile of a process would: half a second of it."""
+    import triton.compiler.code_generator  # noqa: F401
+
+
 def load_kernel(name: str, text: str) -> Loaded:
     """Run a kernel's source under the name `FILE`, which is what the compiled levels will say. Raises NoKernelError."""
-    from torch._inductor.runtime import triton_helpers
-    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+    from torch._inductor.runtime import triton_helpers, triton_heuristics
 
     module = ModuleType("aotscope_kernel")
     module.__file__ = FILE
     # Triton reads a function's source from its file. There is none, so that no folder of this process gets into what it compiles.
     linecache.cache[FILE] = (len(text), None, text.splitlines(keepends=True), FILE)
-    with replaced(triton_helpers, "set_driver_to_gpu", _no_driver):
+    with (
+        replaced(triton_helpers, "set_driver_to_gpu", _no_driver),
+        replaced(triton_heuristics, "check_autotune_cache", _no_choice),
+    ):
         try:
             exec(compile(text, FILE, "exec"), vars(module))
         except (Exception, SystemExit) as error:
@@ -77,7 +84,7 @@ def load_kernel(name: str, text: str) -> Loaded:
                 message("metal.no_kernel", name=name), detail=f"{type(error).__name__}: {error}"
             ) from error
     tuner = vars(module).get(name)
-    if not isinstance(tuner, CachingAutotuner):
+    if not isinstance(tuner, triton_heuristics.CachingAutotuner):
         raise NoKernelError(message("metal.no_kernel", name=name))
     return Loaded(tuner, list(tuner.configs))
 
@@ -118,11 +125,18 @@ def _no_driver(original: Callable[[], None]) -> Callable[[], None]:
     return lambda: None
 
 
+def _no_choice(original: Callable[..., Any]) -> Callable[..., Any]:
+    """What an earlier run on some GPU chose, by a file beside the kernel's, would leave one configuration of all."""
+    del original
+    return lambda configs, filename, meta: (configs, None, {})
+
+
 def _disassembled(cubin: bytes) -> tuple[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "kernel.cubin")
         file.write_bytes(cubin)
-        return _tool("nvdisasm", "-c", "-gp", str(file)), _tool("cuobjdump", "-res-usage", str(file))
+        # Without -ndf it takes half as long again, for an analysis that this form of a binary does not get.
+        return _tool("nvdisasm", "-c", "-gp", "-ndf", str(file)), _tool("cuobjdump", "-res-usage", str(file))
 
 
 def _tool(name: str, *arguments: str) -> str:

@@ -14,9 +14,9 @@ from compiler.ir.schedule import KernelsPayload
 from compiler.targets import BY_ID
 from compiler.text import Frozen, message
 from server.api.runs import Submitted, enqueue, in_pace
-from server.context import Shared
+from server.context import Shared, over
 from server.errors import ApiError, ErrorBody
-from server.kernels import UnaskableError, generated, question
+from server.kernels import UnaskableError, UnknownKernelError, generated, question
 
 router = APIRouter(tags=["runs"])
 
@@ -34,9 +34,13 @@ class KernelAsked(Frozen):
     status_code=202,
     responses={
         200: {"model": Submitted, "description": "`reuse`: the finished run of the same question."},
-        404: {"model": ErrorBody},
+        404: {"model": ErrorBody, "description": "There is no such run, or it is over and has no such kernel."},
         413: {"model": ErrorBody},
-        409: {"model": ErrorBody, "description": "The run is for no GPU, or this is no Triton kernel of it."},
+        409: {
+            "model": ErrorBody,
+            "description": "The run is for no GPU; the kernel is not Triton's; the run goes on and has no such kernel yet; or no "
+            "worker serves its target.",
+        },
         429: {"model": ErrorBody, "description": "As for `POST /api/v1/runs`."},
     },
 )
@@ -64,6 +68,9 @@ def ask(
             CodePayload.model_validate_json(shared.artifacts.get(code.hash)),
             KernelsPayload.model_validate_json(shared.artifacts.get(kernels.hash)),
         )
+    except UnknownKernelError as fault:
+        over(parent)  # in one that goes on it may still come
+        raise ApiError(404, fault.cause) from None
     except UnaskableError as fault:
         raise ApiError(409, fault.cause) from None
     request = RunRequest(source=parent.request.source, options=parent.request.options, question=made)

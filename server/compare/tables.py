@@ -14,6 +14,7 @@ from compiler.ir.dynamo import BreaksPayload, GuardsPayload, RecompilesPayload
 from compiler.ir.execution import CachePayload, ExecutionPayload
 from compiler.ir.fidelity import FidelityPayload
 from compiler.ir.memory import MemoryPayload, MemoryTimelinePayload
+from compiler.ir.metal import MetalPayload
 from compiler.ir.partition import NetworkPayload, PartitionPayload
 from compiler.ir.passes import PassesPayload
 from compiler.ir.payloads import Payload
@@ -193,6 +194,18 @@ def _roofline(payload: RooflinePayload) -> Table:
     )
 
 
+def _metal(payload: MetalPayload) -> Table:
+    figures: dict[str, Scalar] = {"target": payload.target, "config": payload.config, "triton": payload.triton}
+    figures |= {one.name: one.value for one in payload.needs}
+    figures["warps"] = payload.occupancy.warps if payload.occupancy else None
+    items = [
+        Item((at,), f"{at}: {one.blocks} warps={one.warps} stages={one.stages}")
+        for at, one in enumerate(payload.candidates)
+    ]
+    text = "\n".join(f"# {level.name}\n{level.code.text}" for level in payload.levels)
+    return Table(figures, items=items, ordered=True, text=text)
+
+
 def _fidelity(payload: FidelityPayload) -> Table:
     figures: dict[str, Scalar] = {
         "target": payload.target,
@@ -269,6 +282,7 @@ _TABLES: dict[type, Callable[..., Table]] = {
     FusionPayload: _fusion,
     KernelsPayload: _kernels,
     RooflinePayload: _roofline,
+    MetalPayload: _metal,
     FidelityPayload: _fidelity,
     MemoryTimelinePayload: _timeline,
     MemoryPayload: _memory,

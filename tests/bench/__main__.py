@@ -1,4 +1,4 @@
-"""Run the benchmarks and print their tables: `python -m tests.bench [overhead] [cold] [first] [start] [headers]
+"""Run the benchmarks and print their tables: `python -m tests.bench [overhead] [cold] [first] [start] [headers] [gpu]
 [graphs] [lighthouse] [--pairs N] [--write]`.
 
 `cold` takes a quarter of an hour over the corpus; `AOTSCOPE_BENCH_EVERY=3` takes every third model. `graphs` needs a
@@ -17,12 +17,12 @@ import sys
 from pathlib import Path
 
 from server.sandbox.limits import parent_environment
-from tests.bench import cold_start, first_graph, headers, lighthouse, overhead, start
+from tests.bench import cold_start, first_graph, gpu, headers, lighthouse, overhead, start
 from tests.bench.graphs import measure as graphs
 from tests.bench.ratios import HEADER, spread
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
-ALL = ("overhead", "cold", "first", "start", "headers", "graphs", "lighthouse")
+ALL = ("overhead", "cold", "first", "start", "headers", "gpu", "graphs", "lighthouse")
 
 
 def _overhead(pairs: int) -> str:
@@ -73,11 +73,17 @@ def _lighthouse(pairs: int) -> str:
     return lighthouse.measure(min(pairs, 5))
 
 
+def _gpu(pairs: int) -> str:
+    rows, said = gpu.measure(pairs)
+    return "\n".join([HEADER, *(row.row() for row in rows), "", said])
+
+
 SECTIONS = {
     "overhead": ("Compile with every stage captured / with none", _overhead),
     "cold": ("Submit → every stage up to generated code, warm worker / the plain script, cold", _cold),
     "first": ("Submit → first graph at the client / raw Dynamo has it, warm", _first),
     "start": ("Start of a run → its snippet's first line, warm fork server / a bare fork of such a process", _start),
+    "gpu": ("A GPU that is not there: up to Triton's source / the CPU's; one kernel's PTX / two seconds, warm", _gpu),
     "graphs": ("First view of a large graph, beside Model Explorer and Netron", _graphs),
     "lighthouse": ("Lighthouse", _lighthouse),
     "headers": ("A cold compile of one kernel, precompiled headers read / none", _headers),

@@ -17,6 +17,7 @@ from compiler.ir.metal import MetalPayload
 from compiler.metal import locations
 from compiler.metal.occupancy import Usage, occupancy
 from compiler.targets import BY_ID, TargetId
+from compiler.torch_compat.triton_build import load_kernel
 from tests.compiler.corpus_run import read_frames
 
 ROOT = Path(__file__).parents[2]
@@ -172,6 +173,23 @@ def test_a_small_kernel(target: TargetId) -> None:
     if os.environ.get("AOTSCOPE_UPDATE_GOLDEN"):
         file.write_text(described(value), encoding="utf-8")
     assert described(value) == file.read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
+def test_what_was_once_chosen_on_some_gpu_hides_no_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inductor keeps its choices in a file beside the kernel's, and takes none but the chosen one when it finds it."""
+    from torch._inductor.runtime.autotune_cache import AutotuneCache
+    from triton import Config
+
+    text = (GOLDEN / "sm_90.kernel.txt").read_text(encoding="utf-8")
+
+    class Chosen:
+        def read_best(self, meta: object, configs: list[Config]) -> Config:
+            return configs[-1]
+
+    monkeypatch.setattr(AutotuneCache, "create", lambda *_: Chosen())
+    loaded = load_kernel(NAME, text)
+    assert len(loaded.configs) > 1
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")

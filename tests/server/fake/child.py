@@ -1,4 +1,4 @@
-"""`run_child` executes the source with `say`, `artifact`, `trace`, `done`, `send` and `phase` in scope.
+"""`run_child` executes the source with `say`, `artifact`, `put`, `trace`, `done`, `send`, `phase` and `question` in scope.
 
 Without a `done` of its own, the phase ends as finished."""
 
@@ -15,6 +15,7 @@ from compiler.events import (
     Captured,
     DoneFrame,
     EventFrame,
+    Failed,
     Finished,
     Printed,
     RunRequest,
@@ -56,23 +57,21 @@ def run_child(
         where = None if stage is None else StageName(stage)
         frame(EventFrame(clock=time.monotonic(), stage=where, compile=compile, body=body))
 
-    def put(
-        payload: CodePayload | TracePayload, kind: str, made: dict[str, str], stage: str, compile: str | None
-    ) -> None:
-        data = payload.model_dump_json().encode()
-        ref = ArtifactRef(hash=hashlib.sha256(data).hexdigest(), kind=kind, format=payload.format, bytes=len(data))
-        frame(ArtifactFrame(ref=ref), data)
-        say(ArtifactMade(**made, artifact=ref), stage, compile)
+    def put(made: Any, name: str, graph: str | None = None, stage: str = "codegen", of: str | None = "0/0") -> None:
+        payload = made.model_dump_json().encode()
+        kind = made.format.partition("/")[0]
+        ref = ArtifactRef(hash=hashlib.sha256(payload).hexdigest(), kind=kind, format=made.format, bytes=len(payload))
+        frame(ArtifactFrame(ref=ref), payload)
+        say(ArtifactMade(name=name, graph=graph, artifact=ref), stage, of)
 
     def artifact(text: str, stage: str = "codegen", compile: str | None = "0/0") -> None:
-        code = CodePayload(id="0_0/codegen/inference", language="python", text=text)
-        put(code, "code", {"name": "wrapper", "graph": "inference"}, stage, compile)
+        made = CodePayload(id="0_0/codegen/inference", language="python", text=text)
+        put(made, "wrapper", "inference", stage, compile)
 
     def trace(text: str) -> None:
         """As a run with the option `trace` does, at the end of each phase."""
         if request.options.trace:
-            payload = TracePayload(phase=phase, text=text, records=1)
-            put(payload, "trace", {"name": phase}, "dynamo", None)
+            put(TracePayload(phase=phase, text=text, records=1), phase, None, "dynamo", None)
 
     def stage(name: str, compile: str | None = None) -> None:
         say(StageStarted(), name, compile)
@@ -88,9 +87,9 @@ def run_child(
         done(outcome, found)
 
     scope = {
-        "say": say, "artifact": artifact, "stage": stage, "done": end, "send": send, "phase": phase, "path": path,
+        "say": say, "artifact": artifact, "stage": stage, "done": end, "send": send, "phase": phase, "path": path, "put": put,
         "root": root, "Printed": Printed, "Summary": Summary, "StageStarted": StageStarted, "Finished": Finished,
-        "captured": captured, "Captured": Captured, "trace": trace,
+        "captured": captured, "Captured": Captured, "trace": trace, "question": request.question, "Failed": Failed,
     }  # fmt: skip
     exec(compile(request.source, path or "snippet.py", "exec"), scope)
     if not said:
