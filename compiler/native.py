@@ -243,7 +243,7 @@ class _Native:
             kernels = execute.kernel_times_on_device if self._gpu else execute.kernel_times
             return execute.timing(one, other, gpu=self._gpu), kernels(other, built), None
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's model: told as the reason
-            return None, [], message("execute.not_timed", error=f"{type(error).__name__}: {error}")
+            return None, [], message("execute.not_timed", error=self._session.sources.told(error))
 
     def _settled(self, step: Step, built: list[Built]) -> bool:
         """Whether the step comes to repeat itself without compiling. What it compiles until then is added to `built`."""
@@ -338,7 +338,7 @@ class _Native:
         line = line or user_line(error, sources) or dynamos_line(error, sources.main) or specialised_line(error)
         said = StageFailed(
             cause=cause,
-            error=f"{type(error).__name__}: {error}",
+            error=sources.told(error),
             line=line or told_line(str(error), sources.main),
             traceback=user_traceback(error, sources),
         )

@@ -315,7 +315,7 @@ class _Capture:
                 hint = message("run.raised_at", node=at.node, graph=at.graph, compile=at.compile)
             said = StageFailed(
                 cause=cause,
-                error=f"{type(error).__name__}: {error}",
+                error=session.sources.told(error),
                 line=line,
                 traceback=user_traceback(error, session.sources),
             )

@@ -92,6 +92,10 @@ class Sources:
             text = text.replace(file, name)
         return _PACKAGES.sub("", text)
 
+    def told(self, error: BaseException) -> str:
+        """An exception as its type and its text, with files named as they are shown."""
+        return self.plain(f"{type(error).__name__}: {error}")
+
     def is_user(self, file: str) -> bool:
         return file in self.files or bool(self.root and file.startswith(self.root))
 

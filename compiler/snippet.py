@@ -197,7 +197,7 @@ def snippet_fault(error: BaseException, sources: Sources, *, called: bool = Fals
     """An exception of the snippet's own code as what is shown of it. `called` says that something compiled had been called
     before it, and `graphs` how many were compiled."""
     line = user_line(error, sources)
-    text = f"{type(error).__name__}: {error}"
+    text = sources.told(error)
     if isinstance(error, ModuleNotFoundError) and error.name:
         cause = message("snippet.import", module=error.name)
     elif isinstance(error, ImportError):

@@ -288,6 +288,9 @@ def test_the_line_that_fixes_a_marked_size(tmp_path: Path) -> None:
     assert told.message == message("dynamo.specialised", source=source, value="6", code="if y.size(0) == 6:")
     assert (told.line, failure.line) == (5, 5)
     assert captured.outcome == Finished(error=message("run.raised", error="ConstraintViolationError"))
+    (failed,) = captured.bodies("stage_failed")
+    assert 'File "snippet.py", line 5' in failed.error
+    assert str(tmp_path) not in failed.error
 
 
 def test_hooks_added_after_the_compile(tmp_path: Path) -> None:
