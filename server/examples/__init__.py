@@ -2,6 +2,7 @@
 
 A snippet's docstring is its title (first line) and its description (the rest); a last line that begins with # is the place at
 which the page opens it. Of a question, the title is what was asked, and the description the answer.
+`zh.json` says both in Chinese, by the snippet's name.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import ast
 import gzip
 import hashlib
+import json
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -22,9 +24,16 @@ from server.store.runs import Runs
 FOLDER = Path(__file__).parent
 
 
+class Said(Frozen):
+    """An example's title and description in one language."""
+
+    title: str
+    description: str
+
+
 class Example(Frozen):
     """`source` is without the docstring; `place` the fragment of the address (with its #) that shows what it is about, if it has
-    one; `run` the id of its recorded run, if there is one."""
+    one; `run` the id of its recorded run, if there is one; `zh` its title and description in Chinese, if it is of the gallery."""
 
     name: str
     group: Literal["examples", "questions"] = "examples"
@@ -33,6 +42,7 @@ class Example(Frozen):
     source: str
     place: str = ""
     run: str | None = None
+    zh: Said | None = None
 
 
 def parse(name: str, text: str, group: Literal["examples", "questions"] = "examples") -> Example:
@@ -60,10 +70,12 @@ def parse(name: str, text: str, group: Literal["examples", "questions"] = "examp
 @cache
 def examples(folder: Path = FOLDER) -> tuple[Example, ...]:
     """All of them, by name, the questions last."""
-    return tuple(
-        parse(file.stem, file.read_text(encoding="utf-8"), "examples" if file.parent == folder else "questions")
-        for file in example_files(folder)
-    )
+    chinese = json.loads((folder / "zh.json").read_text(encoding="utf-8"))
+    found = []
+    for file in example_files(folder):
+        example = parse(file.stem, file.read_text(encoding="utf-8"), "examples" if file.parent == folder else "questions")
+        found.append(example.model_copy(update={"zh": Said.model_validate(chinese[file.stem])}))
+    return tuple(found)
 
 
 def example_files(folder: Path = FOLDER) -> list[Path]:

@@ -88,7 +88,9 @@ def test_both_languages_and_both_themes(page: Page, service: str) -> None:
     page.goto(f"{service}/r/{recorded(service)}?lang=zh&theme=dark#stage=partition")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     expect(page.locator("[data-stage=partition]")).to_contain_text("划分")
+    expect(page.locator("header select").first.locator("option:checked")).to_have_text("Transformer 块")
     page.get_by_title("English").click()
+    expect(page.locator("header select").first.locator("option:checked")).to_have_text("Transformer block")
     expect(page.locator("[data-stage=partition]")).to_contain_text("partition")
 
 

@@ -17,7 +17,7 @@ from compiler.ir.execution import Comparison, ExecutionPayload
 from compiler.recording import RecordedRun, Recording
 from server import assets, pages
 from server.document import document
-from server.examples import Example, examples, import_recordings, parse
+from server.examples import FOLDER, Example, examples, import_recordings, parse
 from server.recording import encode_payload, record
 from server.report import report
 from server.store.artifacts import Artifacts
@@ -122,7 +122,12 @@ def test_examples_are_complete() -> None:
     for example in examples():
         assert example.title
         assert example.description
+        assert example.zh
+        assert re.search("[\u4e00-\u9fff]", example.zh.title)
+        assert re.search("[\u4e00-\u9fff]", example.zh.description)
         compile(example.source, example.name, "exec")
+    told = json.loads((FOLDER / "zh.json").read_text(encoding="utf-8"))
+    assert set(told) == {example.name for example in examples()}
     assert parse("x", '"""Title\n\nMore\nwords.\n"""\n\nmodel = 1\n') == Example(
         name="x", title="Title", description="More words.", source="model = 1\n"
     )

@@ -81,11 +81,14 @@ export function TopBar() {
                 <optgroup key={group} label={t(`top.${group}`)}>
                   {examples.value
                     .filter((example) => example.group === group)
-                    .map((example) => (
-                      <option key={example.name} value={example.name} selected={example.name === shown} title={example.description}>
-                        {example.title || example.name}
-                      </option>
-                    ))}
+                    .map((example) => {
+                      const { title, description } = (language.value === "zh" && example.zh) || example;
+                      return (
+                        <option key={example.name} value={example.name} selected={example.name === shown} title={description}>
+                          {title}
+                        </option>
+                      );
+                    })}
                 </optgroup>
               ))}
             </select>

@@ -80,6 +80,8 @@ export async function boot(): Promise<void> {
 async function loadHealth(): Promise<void> {
   try {
     service.value = await health();
+    // Until its workers are ready, the service cannot say what they can do.
+    if (service.value.state === "warming") setTimeout(() => void loadHealth(), 3000);
   } catch (fault) {
     refuse(fault);
   }

@@ -76,9 +76,9 @@ function Both({ runs }: { runs: RunComparison }) {
         <StageList stages={runs.stages} compile={-1} />
         {runs.compiles.map((made, i) => (
           <div key={i}>
-            <h3>
+            <h2 class="h3">
               {[made.a, made.b].map((one) => one?.id ?? NONE).join(" | ")} <span class="dim">{made.a?.function ?? made.b?.function}</span>
-            </h3>
+            </h2>
             <StageList stages={made.stages} compile={i} />
           </div>
         ))}
@@ -133,7 +133,7 @@ function Overview({ runs }: { runs: RunComparison }) {
       <Figures title={t("cmp.summary")} rows={runs.summary} />
       {timed.length > 0 && (
         <>
-          <h3>{t("cmp.times")}</h3>
+          <h2 class="h3">{t("cmp.times")}</h2>
           <table class="t">
             <Head first={t("cmp.stage")} more={<th class="n">B / A</th>} />
             <tbody>
@@ -151,7 +151,7 @@ function Overview({ runs }: { runs: RunComparison }) {
       )}
       {runs.source && (
         <>
-          <h3>{t("cmp.source")}</h3>
+          <h2 class="h3">{t("cmp.source")}</h2>
           <div class="card">
             <Diff text={runs.source} label={t("cmp.source")} />
           </div>
@@ -178,7 +178,7 @@ function Findings({ title, findings }: { title: string; findings: readonly Compa
   if (!findings.length) return null;
   return (
     <>
-      <h3>{title}</h3>
+      <h2 class="h3">{title}</h2>
       {findings.map((finding, i) => (
         <p key={i} class={finding.severity === "note" ? "" : "bad"}>
           {say(finding.message)} {finding.line !== null && <span class="dim">{t("line", { line: finding.line })}</span>}
@@ -192,7 +192,7 @@ function Figures({ title, rows }: { title: string; rows: readonly Difference[] }
   if (!rows.length) return null;
   return (
     <>
-      <h3>{title}</h3>
+      <h2 class="h3">{title}</h2>
       <table class="t">
         <Head first={t("cmp.figure")} more={<th class="n">B − A</th>} />
         <tbody>
@@ -214,6 +214,9 @@ function Figures({ title, rows }: { title: string; rows: readonly Difference[] }
 
 function value(name: string, of: Difference["a"]): string {
   if (of === null) return NONE;
+  if (typeof of === "string" && /^\[\d+(, \d+)*\]$/.test(of)) {
+    return of.slice(1, -1).split(", ").map((one): string => value(name, Number(one))).join(", ");
+  }
   if (typeof of !== "number") return String(of);
   if (/bytes|^peak\./.test(name)) return bytes(of);
   return /seconds|^kernel\./.test(name) ? seconds(of) : Number.isInteger(of) ? String(of) : of.toPrecision(4);
@@ -281,7 +284,9 @@ function Rows({ part }: { part: Part }) {
         scrollTo={-1}
         head={
           <tr>
-            <th />
+            <th>
+              <span class="sr">{t("cmp.state")}</span>
+            </th>
             <th>A</th>
             <th>B</th>
             <th>{t("cmp.changed")}</th>

@@ -6,6 +6,7 @@ export interface Example {
   readonly group: "examples" | "questions";
   readonly title: string;
   readonly description: string;
+  readonly zh: { readonly title: string; readonly description: string } | null;
   readonly source: string;
   readonly options: Partial<RunRequest["options"]>;
   /** The fragment of the address that shows what it is about; empty for the page's own choice. */

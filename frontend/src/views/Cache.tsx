@@ -60,7 +60,7 @@ export function Cache() {
                 {cache.probes.map((probe, i) => (
                   <tr key={i}>
                     <td>{t(`cache.${probe.what}`)}</td>
-                    <td class="m">{probe.cache}</td>
+                    <td class="m nb">{probe.cache}</td>
                     <td>
                       <b>{t(`cache.${probe.outcome}`)}</b>
                     </td>

@@ -132,8 +132,9 @@ function Guards() {
                 {guard.type}
               </td>
               <td class="m">{guard.source}</td>
-              <td class="m">
-                {guard.code.join("\n")} <span class="dim">{guard.value}</span>
+              <td class="m each">
+                {[...guard.code, ""].join("\n")}
+                <span class="dim">{guard.value}</span>
               </td>
               <td class="n">{guard.line ?? ""}</td>
             </tr>

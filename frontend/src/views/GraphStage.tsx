@@ -185,7 +185,7 @@ function NodeTable({ stage, graph }: { stage: StageName; graph: GraphModel }) {
             style={{ height: "25px" }}
             onClick={() => select(node.id)}
           >
-            <td class="m">
+            <td class="m nb">
               <button>{node.name}</button>
             </td>
             <td class="m">{opName(node.op, node.target)}</td>

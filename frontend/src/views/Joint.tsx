@@ -35,7 +35,7 @@ function Steps() {
         {held.steps.map((one, i) => (
           <button key={one.name} role="option" tabIndex={-1} aria-selected={i === at.value} class="item" onClick={() => (at.value = i)}>
             <span class="m">{t(`aot.${one.name}` as Key)}</span>
-            <em>{one.nodes ?? "–"}</em>
+            <em>{one.nodes === null ? "–" : t("codegen.ops", { count: one.nodes })}</em>
           </button>
         ))}
         {step && (

@@ -56,7 +56,7 @@ function Verdicts() {
           style={{ height: "25px" }}
           onClick={() => select(id(one.node))}
         >
-          <td class="m">
+          <td class="m nb">
             <button>{one.node}</button>
           </td>
           <td class={look[one.verdict]} style={{ whiteSpace: "nowrap" }}>

@@ -1,3 +1,4 @@
+import { missing } from "../app/control";
 import { t, say } from "../messages";
 import { bytes, count, shape } from "../messages/format";
 import { payload, ready, run } from "../state/store";
@@ -10,7 +11,7 @@ export function Source() {
   return (
     <>
       <div class="bar">
-        <span class="dim">{source ? t(`source.${source.form}`) : t("loading")}</span>
+        <span class="dim">{source ? t(`source.${source.form}`) : missing.value ? "" : t("loading")}</span>
       </div>
       <div class="body view scroll pad" tabIndex={0}>
         {source && (
@@ -82,7 +83,7 @@ export function Source() {
             ))}
           </>
         )}
-        <h3>{t("source.printed")}</h3>
+        {!missing.value && <h3>{t("source.printed")}</h3>}
         {now.printed.length ? (
           <pre class="out" data-pane="printed">
             {now.printed.map((part, i) => (
@@ -93,7 +94,7 @@ export function Source() {
             {now.cutAt !== null && <b class="bad">{`\n${t("source.cut", { bytes: bytes(now.cutAt) })}`}</b>}
           </pre>
         ) : (
-          <p class="dim">{t("source.printed_nothing")}</p>
+          !missing.value && <p class="dim">{t("source.printed_nothing")}</p>
         )}
         {source?.model_text && (
           <>
@@ -101,7 +102,7 @@ export function Source() {
             <pre class="out">{source.model_text}</pre>
           </>
         )}
-        {!source && now.status === "idle" && <Empty>{t("source.idle")}</Empty>}
+        {!source && now.status === "idle" && !missing.value && <Empty>{t("source.idle")}</Empty>}
       </div>
       <span />
     </>

@@ -1,5 +1,5 @@
 import type { Scene } from "../layout/scene";
-import type { Camera } from "./camera";
+import { firstView, type Camera } from "./camera";
 import type { Marks, Rect } from "./paint";
 import type { Palette } from "./palette";
 
@@ -26,9 +26,19 @@ export function minimap(scene: Size, camera: Camera, view: Size): Minimap | null
     camera.y + scene.height * camera.k <= view.height + slack;
   // On a pane not much larger than the map it would only be in the way.
   if (whole || view.width < 3 * WIDE || view.height < 1.5 * HIGH) return null;
-  const k = Math.min(Math.min(WIDE, view.width / 6) / scene.width, Math.min(HIGH, view.height / 2.5) / scene.height);
+  const k = Math.min(Math.min(WIDE, view.width / 9) / scene.width, Math.min(HIGH, view.height / 2.5) / scene.height);
   const h = scene.height * k;
   return { x: MARGIN, y: view.height - h - MARGIN, w: scene.width * k, h, k };
+}
+
+/** How a picture is first shown: beside its small map, where it needs one. */
+export function firstBeside(scene: Size, view: Size): Camera {
+  const camera = firstView(scene, view);
+  const map = minimap(scene, camera, view);
+  const taken = map ? map.x + map.w : 0;
+  if (camera.x >= taken) return camera;
+  const beside = firstView(scene, { ...view, width: view.width - taken }, MARGIN);
+  return { ...beside, x: beside.x + taken };
 }
 
 export function paintMinimap(

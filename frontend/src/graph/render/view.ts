@@ -1,7 +1,7 @@
 import type { Box, Scene } from "../layout/scene";
 import type { Overlay } from "../overlay/overlay";
-import { firstView, fit, zoomAt, type Camera } from "./camera";
-import { inMinimap, lookAt, minimap, paintMinimap, type Minimap } from "./minimap";
+import { fit, zoomAt, type Camera } from "./camera";
+import { firstBeside, inMinimap, lookAt, minimap, paintMinimap, type Minimap } from "./minimap";
 import { motion, type Ghost, type Kin } from "./motion";
 import { hit, hitWire, paint, type Marks, type Rect, type Words } from "./paint";
 import { readPalette, type Palette } from "./palette";
@@ -188,7 +188,7 @@ export class GraphView {
 
   private applyFit(): void {
     if (!this.pendingFit || !this.scene || this.size.width < 2) return;
-    this.camera = firstView(this.extent(), this.size);
+    this.camera = firstBeside(this.extent(), this.size);
     this.pendingFit = false;
   }
 
