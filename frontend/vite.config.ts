@@ -25,6 +25,7 @@ export default defineConfig(({ mode }) => {
       },
     },
     server: { fs: { allow: [".."] }, proxy: { "/api": process.env["AOTSCOPE_SERVER"] ?? "http://127.0.0.1:8000" } },
-    test: { include: ["tests/**/*.test.ts"] },
+    // A limit against what never ends, not on how fast a busy machine is.
+    test: { include: ["tests/**/*.test.ts"], testTimeout: 120_000 },
   };
 });

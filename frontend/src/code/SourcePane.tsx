@@ -98,7 +98,7 @@ export function SourcePane() {
     editor.current?.setDress({
       selected: same ? lines : new Set<number>(),
       // Only while something is selected: at rest the code is there to be read.
-      dim: (line) => same && chosen && linked !== null && !linked.has(line),
+      dim: same && chosen && linked !== null ? (line) => !linked.has(line) : null,
       error: same ? wrong : null,
     });
     const first = Math.min(...lines);

@@ -72,6 +72,7 @@ export interface EditorEvents {
 export class SourceEditor {
   readonly view: EditorView;
   private readonly readOnly = new Compartment();
+  private plain = true;
 
   constructor(parent: HTMLElement, text: string, events: EditorEvents, label: string) {
     const pick = (view: EditorView, from: number): boolean => {
@@ -149,14 +150,20 @@ export class SourceEditor {
   }
 
   setCosts(value: Costs): void {
+    if (value.size === 0 && this.view.state.field(costs).size === 0) return;
     this.view.dispatch({ effects: setCosts.of(value) });
   }
 
+  // Every dispatch makes the browser lay out the page: what changes nothing is not sent.
   setDress(dress: LineDress): void {
+    const plain = dress.selected.size === 0 && dress.dim === null && dress.error === null;
+    if (plain && this.plain) return;
+    this.plain = plain;
     this.view.dispatch({ effects: setDress.of(dress) });
   }
 
   setReadOnly(on: boolean): void {
+    if (on === this.view.state.readOnly) return;
     const extension = on ? [EditorState.readOnly.of(true), EditorView.editable.of(false)] : [];
     this.view.dispatch({ effects: this.readOnly.reconfigure(extension) });
   }

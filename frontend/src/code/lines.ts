@@ -4,7 +4,8 @@ import { Decoration, EditorView, type DecorationSet } from "@codemirror/view";
 /** How lines are dressed: the selection, lines nothing was made from, the line of an error. Line numbers from 1. */
 export interface LineDress {
   readonly selected: ReadonlySet<number>;
-  readonly dim: (line: number) => boolean;
+  /** Null where none is. */
+  readonly dim: ((line: number) => boolean) | null;
   readonly error: number | null;
 }
 
@@ -20,7 +21,7 @@ function decorate(doc: Text, dress: LineDress): DecorationSet {
     const line = doc.line(number);
     if (dress.error === number) builder.add(line.from, line.from, ERROR);
     if (dress.selected.has(number)) builder.add(line.from, line.from, SELECTED);
-    else if (line.length > 0 && dress.dim(number)) builder.add(line.from, line.from, DIM);
+    else if (line.length > 0 && dress.dim?.(number)) builder.add(line.from, line.from, DIM);
   }
   return builder.finish();
 }
