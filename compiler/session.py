@@ -87,9 +87,12 @@ class Sources:
         return file.rsplit("site-packages/", 1)[-1].removeprefix(_STANDARD_LIBRARY)
 
     def plain(self, text: str) -> str:
-        """A text of torch's with its files named as they are shown."""
+        """A text of torch's with its files named as they are shown. Beside a guard torch leaves out of a file's path what that
+        shares with torch's own, and a letter more."""
         for file, name in self.files.items():
             text = text.replace(file, name)
+            ending = rf"[^\s\"'`(]*/{re.escape(file.rsplit('/', 1)[-1])}\b"
+            text = re.sub(ending, lambda found: name if file.endswith(found[0]) else found[0], text)  # noqa: B023
         return _PACKAGES.sub("", text)
 
     def told(self, error: BaseException) -> str:
@@ -129,6 +132,8 @@ class Session:
         # A script's first call of something that it compiled: callable, args, kwargs, and whether gradients were recorded.
         # The memory stage repeats it.
         self.first_call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], bool] | None = None
+        # The line at which a declared snippet makes its model, None of any other.
+        self.model_line: int | None = None
         # (compile, plan) of each graph, in order: Inductor's memory plans.
         self.plans: list[tuple[str, Any]] = []
         # What the memory stage found to be kept for the backward; the native phase is told.

@@ -67,12 +67,13 @@ class _Watch:
         if attempt.compile in self._begun:
             return
         self._begun.add(attempt.compile)
-        reason = attempt.reasons[0].split("\n", 1)[0] if attempt.reasons else None
         code, sources = attempt.code, self._session.sources
+        reason = sources.plain(attempt.reasons[0].split("\n", 1)[0]) if attempt.reasons else None
         file, line = code.co_filename, code.co_firstlineno
-        calling = dynamo.calling_line(sources) if dynamo.is_wrapper(code) else None
-        if calling is not None:  # of a module of torch's own, the call is all that the user wrote
-            file, line = sources.main, calling
+        # Of a module of torch's own, the user wrote the call, or only what makes it.
+        written = (dynamo.calling_line(sources) or self._session.model_line) if dynamo.is_wrapper(code) else None
+        if written is not None:
+            file, line = sources.main, written
         body = CompileStarted(
             function=code.co_name,
             file=sources.shown(file),

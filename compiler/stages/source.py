@@ -35,6 +35,7 @@ class _SourceStage:
 
     def declared(self, session: Session, loaded: Loaded, mode: Mode) -> None:
         """`mode` is the resolved one."""
+        session.model_line = loaded.snippet.lines.get("model")
         assumed = list(loaded.assumed)
         if session.options.mode is Mode.AUTO:
             assumed.append(

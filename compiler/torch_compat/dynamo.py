@@ -216,7 +216,7 @@ class _GuardWatch:
                 Guard(
                     type=guard.create_fn_name(),
                     source=source,
-                    code=list(guard.code_list or ()),
+                    code=[self._sources.plain(code) for code in guard.code_list or ()],
                     value=values.get(source, ""),
                     line=snippet_line(stack, self._sources),
                     stack=stack,
@@ -225,7 +225,7 @@ class _GuardWatch:
         self._values[name] = values
         self._states[name] = _global_state()
         self._lines[name] = lines
-        tree = str(manager)
+        tree = self._sources.plain(str(manager))
         self._listener.guards(name, found, sum(map(is_leaf, tree.splitlines())), tree)
         if attempt is not None:
             attempt.own += time.perf_counter() - began
@@ -265,12 +265,12 @@ class _GuardWatch:
             Recompile(
                 compile=current_compile() or "",
                 entry=entry,
-                guard=part.split("  #", 1)[0].strip(),
+                guard=self._sources.plain(part.split("  #", 1)[0].strip()),
                 source=source,
                 old=old,
                 new=new,
                 line=line if line is not None else calling_line(self._sources),
-                text=reason,
+                text=self._sources.plain(reason),
             )
         )
 

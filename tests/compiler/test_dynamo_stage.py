@@ -330,3 +330,23 @@ def test_files_in_the_texts_of_torch_are_named_as_they_are_shown(tmp_path: Path)
     (row,) = capture_text(WHOLE, tmp_path).artifacts("breaks")[0]["breaks"]
     assert row["context"] == "frame skipped: model (snippet.py line 3)"
     assert str(tmp_path) not in str(row)
+
+
+def test_files_beside_guards_are_named_as_they_are_shown(tmp_path: Path) -> None:
+    captured = capture_text(COUNTER, tmp_path)
+    texts = [str(payload) for kind in ("guards", "recompiles") for payload in captured.artifacts(kind)]
+    texts += [body.reason for body in captured.bodies("compile_started") if body.reason]
+    for text in texts:
+        assert "# snippet.py:" in text
+        assert f"{tmp_path.name}/snippet.py" not in text
+
+
+def test_a_module_of_torchs_own_is_told_at_the_line_that_makes_it(tmp_path: Path) -> None:
+    source = """
+        import torch
+        inputs = (torch.ones(1, 2),)
+
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+    """
+    (started,) = capture_text(source, tmp_path).bodies("compile_started")
+    assert (started.file, started.line) == ("snippet.py", 5)
