@@ -38,6 +38,17 @@ describe("events", () => {
     });
   });
 
+  test("a derived run has the compile that it is about", () => {
+    const events = [
+      event(1, { type: "run_started", request: { source: "", options: {}, question: { parent: "p", kernel: "1_0/codegen/forward/k" } }, engine: {} }),
+      event(2, { compile: "1/0", stage: "codegen", type: "stage_started" }),
+      artifact(3, "codegen", "forward", "m", "1/0"),
+    ];
+    const run = events.reduce(reduce, emptyRun("r"));
+    expect(run.compiles.map((one) => one.id)).toEqual(["1/0"]);
+    expect(findArtifact(stageOf(run, "1/0", "codegen"), "graph", "forward")?.ref.hash).toBe("m");
+  });
+
   test("what a stage says of the whole run joins what it says of a compile", () => {
     const run = [artifact(1, "dynamo", "dynamo", "a"), artifact(2, "dynamo", null, "b", undefined)].reduce(reduce, emptyRun("r"));
     expect(stageOf(run, "0/0", "dynamo").artifacts.map((made) => made.ref.hash)).toEqual(["a", "b"]);

@@ -110,7 +110,7 @@ function CompilePicker() {
         {known.map((made) => (
           <option key={made.id} value={made.id}>
             {`[${made.id}]`}
-            {findArtifact(stageOf(run.value, made.id, "dynamo"), "graph") ? "" : " ∅"}
+            {run.value.request?.question || findArtifact(stageOf(run.value, made.id, "dynamo"), "graph") ? "" : " ∅"}
           </option>
         ))}
       </select>

@@ -26,6 +26,8 @@ export function Inspector() {
 function Nothing() {
   const now = run.value;
   const partition = ready(payload("partition", "partition"));
+  // That of a derived run happened in its parent.
+  const located = now.request?.question ? [] : now.compiles;
   return (
     <>
       <h2>{t("inspector.run")}</h2>
@@ -58,8 +60,8 @@ function Nothing() {
           </>
         )}
       </dl>
-      {now.compiles.length > 0 && <h3>{t("inspector.compiles")}</h3>}
-      {now.compiles.map((made) => (
+      {located.length > 0 && <h3>{t("inspector.compiles")}</h3>}
+      {located.map((made) => (
         <button class="lk" key={made.id} onClick={() => select(`line/${made.line}`)}>
           <span>
             [{made.id}] {made.function}

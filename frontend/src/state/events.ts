@@ -152,8 +152,12 @@ export function reduce(run: RunState, event: Event): RunState {
       };
       return { ...next, compiles: [...run.compiles.filter((known) => known.id !== compile), made] };
     }
-    case "stage_started":
-      return update((state) => ({ status: state.status === "waiting" ? "running" : state.status }));
+    case "stage_started": {
+      const started = update((state) => ({ status: state.status === "waiting" ? "running" : state.status }));
+      // A derived run says more about a compile of its parent, and starts none.
+      if (compile === null || !run.request?.question || run.compiles.some((known) => known.id === compile)) return started;
+      return { ...started, compiles: [...run.compiles, { id: compile, function: "", file: "", line: 0, reason: null }] };
+    }
     case "stage_finished":
       return update((state) => finish(state, event));
     case "stage_failed":

@@ -113,10 +113,14 @@ export const selectedLines = computed<ReadonlySet<number>>(() => {
   return lines;
 });
 
-/** Lines of the source that anything was made from; null until links are there. */
+/** Lines of the source that anything was made from; null until links are there. A derived run has those of its question. */
 export const linkedLines = computed<ReadonlySet<number> | null>(() => {
   void linksVersion.value;
-  const lines = links.lines();
+  const lines = new Set(links.lines());
+  for (const id of run.value.request?.question?.strings ?? []) {
+    const line = id.startsWith("line/") ? parseEntity(id)?.line : null;
+    if (line) lines.add(line);
+  }
   return lines.size ? lines : null;
 });
 

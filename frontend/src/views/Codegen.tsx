@@ -5,16 +5,14 @@ import { t } from "../messages";
 import { offline } from "../app/control";
 import { stageOf } from "../state/events";
 import { closure, compile, entityPrefix, graphsOf, payload, place, ready, run, select, selected, show } from "../state/store";
+import { formatPlace, NOWHERE } from "../state/url";
 import { Derived } from "./Derived";
 import { coverageDerivation, kernelsDerivation } from "./derivations";
 import { chosenGraph } from "./GraphStage";
 import { levelTabs, MetalOf, MetalView, type LevelTab } from "./Metal";
-import { Empty, GraphPick, Tabs } from "./parts";
+import { Empty, GraphPick, shortKernel, Tabs } from "./parts";
 import { useReveal } from "./reveal";
 import { Roofline } from "./Roofline";
-
-/** In a narrow list, what tells kernels apart. */
-const short = (name: string): string => name.replace(/^(cpp|triton_[a-z]+)_fused_+/, "");
 
 type Tab = "file" | "roofline" | LevelTab;
 
@@ -38,11 +36,18 @@ const level = (tab: LevelTab) => ({ id: tab, label: t(`level.${tab}`) });
 function Answer({ value }: { value: MetalPayload }) {
   const tabs: readonly LevelTab[] = ["needs", ...value.levels.map((one) => one.name)];
   const tab = tabs.find((known) => known === place.value.tab) ?? "needs";
+  const parent = run.value.request?.question?.parent;
+  const graph = value.kernel.split("/")[2] ?? null;
   return (
     <>
       <div class="bar">
         <Tabs tabs={tabs.map(level)} at={tab} onPick={(to) => show({ tab: to })} />
         <span class="dim mono">{value.kernel}</span>
+        {parent && !offline.value && (
+          <a class="lnk" href={`/r/${parent}${formatPlace({ ...NOWHERE, stage: "codegen", graph, tab, kernel: value.kernel })}`}>
+            {t("metal.parent")}
+          </a>
+        )}
       </div>
       <div class="body view">
         <MetalOf value={value} tab={tab} />
@@ -110,7 +115,7 @@ function Generated() {
                   if (tritons.includes(id)) show({ kernel: id });
                 }}
               >
-                <span class="m">{short(kernel.name)}</span>
+                <span class="m">{shortKernel(kernel.name)}</span>
                 <em class={kernel.recomputed.length ? "re" : ""}>
                   {kernel.kind === "extern" ? "" : t("codegen.ops", { count: kernel.nodes.length })}
                 </em>

@@ -4,6 +4,7 @@ import { CodePane } from "../code/CodePane";
 import { say, t, type Key } from "../messages";
 import { bytes } from "../messages/format";
 import { metal, type Metal } from "../state/metal";
+import { formatPlace, NOWHERE } from "../state/url";
 import { Derived, type Derivation } from "./Derived";
 import { Empty } from "./parts";
 
@@ -46,6 +47,11 @@ function Shown({ asked, tab, onConfig }: { asked: Metal; tab: LevelTab; onConfig
     <div class="metal" data-metal={value.kernel}>
       <div class="bar">
         <Configurations value={value} onConfig={onConfig} />
+        {asked.run && (
+          <a class="lnk" href={`/r/${asked.run}${formatPlace({ ...NOWHERE, stage: "codegen", tab })}`} title={t("metal.own_page_help")}>
+            {t("metal.own_page")}
+          </a>
+        )}
         <span class="sp" />
         <Facts value={value} />
         {level && level.statements > 0 && (
@@ -65,15 +71,16 @@ function Shown({ asked, tab, onConfig }: { asked: Metal; tab: LevelTab; onConfig
   );
 }
 
+/** In Triton's own words. */
 const named = (candidate: Candidate): string =>
   [
-    ...Object.entries(candidate.blocks).map(([name, size]) => `${name} ${String(size)}`),
-    t("metal.warps", { count: candidate.warps }),
-    t("metal.stages", { count: candidate.stages }),
-  ].join(" · ");
+    ...Object.entries(candidate.blocks).map(([name, size]) => `${name}=${String(size)}`),
+    `num_warps=${candidate.warps}`,
+    `num_stages=${candidate.stages}`,
+  ].join(" ");
 
 function Configurations({ value, onConfig }: { value: MetalPayload; onConfig: ((to: number) => void) | null }) {
-  if (!onConfig || value.candidates.length < 2) return <span class="dim">{named(value.candidates[value.config]!)}</span>;
+  if (!onConfig || value.candidates.length < 2) return <span class="dim mono">{named(value.candidates[value.config]!)}</span>;
   return (
     <label class="pill" title={say(value.chosen)}>
       <select

@@ -4,7 +4,7 @@ import { say, t } from "../messages";
 import { bytes, seconds } from "../messages/format";
 import { closure, select } from "../state/store";
 import { Derived, type Derivation } from "./Derived";
-import { Figure } from "./parts";
+import { Figure, shortKernel } from "./parts";
 import { useReveal } from "./reveal";
 
 const UNITS = ["", "K", "M", "G", "T", "P"];
@@ -38,7 +38,7 @@ export function Roofline({ roofline, prefix }: { roofline: RooflinePayload; pref
       </div>
       <p class="dim">{t("roofline.estimate")}</p>
       <Chart roofline={roofline} prefix={prefix} />
-      <table class="t">
+      <table class="t tight">
         <thead>
           <tr>
             <th>{t("table.name")}</th>
@@ -46,7 +46,6 @@ export function Roofline({ roofline, prefix }: { roofline: RooflinePayload; pref
             <th class="n">{t("roofline.operations")}</th>
             <th class="n">{t("roofline.least")}</th>
             <th>{t("roofline.bound")}</th>
-            <th style={{ width: "12%" }} />
           </tr>
         </thead>
         <tbody>
@@ -54,8 +53,9 @@ export function Roofline({ roofline, prefix }: { roofline: RooflinePayload; pref
             const id = `${prefix}/${kernel.kernel}`;
             return (
               <tr key={kernel.kernel} class={`go ${closure.value.has(id) ? "sel" : ""}`} data-kernel={kernel.kernel} onClick={() => select(id)}>
-                <td class="m" style={{ minWidth: "190px" }}>
-                  <button>{kernel.kernel}</button>
+                <td class="m" title={kernel.kernel}>
+                  <button>{shortKernel(kernel.kernel)}</button>
+                  <div class="least" style={{ width: `${(100 * (kernel.seconds ?? 0)) / most}%` }} />
                 </td>
                 <td class="n">{kernel.bytes === null ? t("metal.unknown") : bytes(kernel.bytes)}</td>
                 <td class="n">{kernel.operations === null ? t("metal.unknown") : count(kernel.operations)}</td>
@@ -65,9 +65,6 @@ export function Roofline({ roofline, prefix }: { roofline: RooflinePayload; pref
                   </Derived>
                 </td>
                 <td class="nb">{t(`bound.${kernel.bound}`)}</td>
-                <td>
-                  <div class="least" style={{ width: `${(100 * (kernel.seconds ?? 0)) / most}%` }} />
-                </td>
               </tr>
             );
           })}

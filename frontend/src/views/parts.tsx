@@ -7,6 +7,9 @@ export function Empty({ children }: { children: ComponentChildren }) {
   return <p class="empty">{children}</p>;
 }
 
+/** In a narrow list, what tells kernels apart. */
+export const shortKernel = (name: string): string => name.replace(/^(cpp|triton_[a-z]+)_fused_+/, "");
+
 export function Tabs<T extends string>({
   tabs,
   at,
