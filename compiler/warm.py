@@ -23,7 +23,7 @@ from compiler.torch_compat.virtual_gpu.fakes import fake_world
 
 
 def warm_up(target: TargetId = "cpu") -> None:
-    """Probe the CPU (this runs the C++ compiler where its result is not cached), build the pattern tables, and compile three
+    """Probe the CPU (this runs the C++ compiler where its result is not cached), build the pattern tables, and compile four
     trivial models through the whole of Inductor, interpreted. Leaves one thread, and torch's counters empty. `target` is the one
     that this process was prepared for (`compiler.child.prepare`)."""
     torch.set_num_threads(1)

@@ -3,6 +3,8 @@ import type { GraphBreak } from "../generated/contract";
 import { t } from "../messages";
 import { lineId } from "../link/entity";
 import { payload, ready, select, selectedLines, show, source } from "../state/store";
+import { Derived } from "./Derived";
+import { guardsDerivation, recompilesDerivation } from "./derivations";
 import { GraphStage, type Tab } from "./GraphStage";
 import { Empty } from "./parts";
 import { useReveal } from "./reveal";
@@ -141,7 +143,11 @@ function Guards() {
           ))}
         </tbody>
       </table>
-      <p class="empty">{t("guard.leaves", { count: guards.leaf_guards })}</p>
+      <p class="empty">
+        <Derived class="chip" how={guardsDerivation(guards)}>
+          {t("guard.leaves", { count: guards.leaf_guards })}
+        </Derived>
+      </p>
       {guards.tree && (
         <details class="pad">
           <summary class="dim">{t("guard.tree")}</summary>
@@ -158,6 +164,9 @@ function Recompiles() {
   if (!recompiles.recompiles.length) return <Empty>{t("dynamo.no_recompiles")}</Empty>;
   return (
     <div class="scroll pad" tabIndex={0}>
+      <Derived class="chip" how={recompilesDerivation(recompiles)}>
+        {t("dynamo.recompiles")} {recompiles.recompiles.length}
+      </Derived>
       {recompiles.recompiles.map((one, i) => (
         <article class="card bad" key={i}>
           <div style={{ display: "flex", gap: "10px" }}>

@@ -2,7 +2,7 @@ import type { Divergence, ExecutionPayload, Timing } from "../generated/contract
 import { say, t } from "../messages";
 import { seconds } from "../messages/format";
 import { payload, ready, select } from "../state/store";
-import { agreeDerivation, ratioDerivation } from "./derivations";
+import { agreeDerivation, compileDerivation, ratioDerivation } from "./derivations";
 import { Fidelity } from "./Fidelity";
 import { Empty, Figure } from "./parts";
 
@@ -44,7 +44,7 @@ function Report({ execution }: { execution: ExecutionPayload }) {
           how={agreeDerivation(execution)}
         />
         {execution.native_seconds !== null && <Figure value={seconds(execution.native_seconds)} label={t("execute.native")} how={{ from: t("derive.native") }} />}
-        {execution.compile_seconds !== null && <Figure value={seconds(execution.compile_seconds)} label={t("execute.compile")} how={{ from: t("derive.compile") }} />}
+        {execution.compile_seconds !== null && <Figure value={seconds(execution.compile_seconds)} label={t("execute.compile")} how={compileDerivation(execution)} />}
       </div>
       {execution.graphs_differ && <p class="card bad">{say(execution.graphs_differ)}</p>}
       {execution.why_not_compared && <p class="dim">{say(execution.why_not_compared)}</p>}

@@ -2,8 +2,11 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import type { AotStep, LedgerPayload, OpCount } from "../generated/contract";
 import { say, t, type Key } from "../messages";
-import { entityPrefix, graphsOf, payload, ready, select } from "../state/store";
+import { stageOf } from "../state/events";
+import { compile, entityPrefix, graphsOf, payload, ready, run, select } from "../state/store";
 import { LineLink } from "./Dynamo";
+import { Derived } from "./Derived";
+import { stepDerivation } from "./derivations";
 import { GraphStage, type Tab } from "./GraphStage";
 import { Diff, Empty, stepKeys } from "./parts";
 
@@ -24,6 +27,7 @@ function Steps() {
   if (!held) return <Empty>{t("loading")}</Empty>;
   if (held.skipped) return <Empty>{say(held.skipped)}</Empty>;
   const step = held.steps[at.value];
+  const facts = stageOf(run.value, compile.value, "joint").byGraph[graphsOf("joint", "aot_steps")[0] ?? "joint"] ?? {};
   return (
     <div class="cols">
       <div
@@ -41,7 +45,11 @@ function Steps() {
         {step && (
           <div class="pad">
             {step.unknown && <p>{say(step.unknown)}</p>}
-            {step.nodes !== null && <p class="dim">{t("aot.nodes", { forward: step.forward ?? 0, backward: step.backward ?? 0 })}</p>}
+            {step.nodes !== null && (
+              <Derived class="chip" how={stepDerivation(held, at.value, facts)}>
+                {t("aot.nodes", { forward: step.forward ?? 0, backward: step.backward ?? 0 })}
+              </Derived>
+            )}
             {step.equal_to_real !== null && <p>{step.equal_to_real ? t("aot.same") : t("aot.differs", { difference: step.difference })}</p>}
             <p class="mono dim">{counts(step.gained, "+")}</p>
             <p class="mono dim">{counts(step.lost, "−")}</p>

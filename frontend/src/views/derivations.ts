@@ -1,4 +1,4 @@
-import type { ExecutionPayload, FusionPayload, KernelsPayload, MemoryTimelinePayload, SchedulePayload, StageName } from "../generated/contract";
+import type { AotStepsPayload, ExecutionPayload, FusionPayload, GuardsPayload, KernelsPayload, MemoryTimelinePayload, RecompilesPayload, SchedulePayload, StageName } from "../generated/contract";
 import type { GraphModel } from "../graph/model/graph";
 import { say, t, type Key } from "../messages";
 import { bytes, seconds } from "../messages/format";
@@ -227,4 +227,42 @@ export function heldDerivation(name: "kept_storages_bytes" | "eager_storages_byt
     from: t("derive.storages"),
     checks: first === undefined ? [] : again.flatMap((size) => check(t("derive.measured_again"), first, size, bytes)),
   };
+}
+
+/** Leaf conditions: as the run counted them in torch's own tree, and again in the tree's text. */
+export function guardsDerivation({ guards, leaf_guards, tree }: GuardsPayload): Derivation {
+  const leaf = /\+- (?!\w*GuardManager)/;
+  return {
+    from: t("derive.guards"),
+    terms: [[t("derive.guards_made"), String(guards.length)]],
+    checks: tree ? check(t("derive.leaves_in_text"), leaf_guards, tree.split("\n").filter((line) => leaf.test(line)).length) : [],
+  };
+}
+
+/** Cache entries that did not fit, against how often Dynamo was asked to compile a function once more. */
+export function recompilesDerivation({ recompiles }: RecompilesPayload): Derivation {
+  const compiles = new Set(recompiles.map((one) => one.compile)).size;
+  return { from: t("derive.recompiles"), checks: check(t("derive.recompiles_asked"), compiles, number(run.value.summary?.["recompiles"])) };
+}
+
+/** Nodes after one of AOTAutograd's transforms, against the step before it and, of the last, against the graph itself. */
+export function stepDerivation({ steps }: AotStepsPayload, at: number, real: Facts): Derivation {
+  const step = steps[at]!;
+  const before = steps[at - 1]?.nodes ?? null;
+  const change = sum(step.gained.map((one) => one.count)) - sum(step.lost.map((one) => one.count));
+  return {
+    from: t("derive.step"),
+    checks: [
+      ...(before === null ? [] : check(t("derive.step_before"), step.nodes ?? 0, before + change)),
+      ...(at === steps.length - 1 ? check(t("derive.step_real"), step.nodes ?? 0, number(real["nodes"])) : []),
+    ],
+  };
+}
+
+/** Compiling as torch counts it, and the C++ compiler's part of it. */
+export function compileDerivation(execution: ExecutionPayload): Derivation {
+  const { compile_seconds: all, native_seconds: native } = execution;
+  const terms: [string, string][] = native === null ? [] : [[t("execute.native"), seconds(native)]];
+  if (all !== null && native !== null) terms.push([t("derive.compile_rest"), seconds(all - native)]);
+  return { from: t("derive.compile"), terms };
 }
