@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -51,9 +52,8 @@ _DEFAULT_DEVICE = "torch/utils/_device.py"
 
 
 class _BreakWatch:
-    def __init__(self, said: Said, messaged: Callable[[], None], sources: Sources) -> None:
+    def __init__(self, said: Said, sources: Sources) -> None:
         self._said = said
-        self.messaged = messaged
         self._sources = sources
         # Message → its fields. Torch makes messages also for breaks that it then avoids, so only the latest are kept.
         self._fields: deque[tuple[str, dict[str, Any]]] = deque(maxlen=256)
@@ -115,7 +115,6 @@ class _BreakWatch:
         return f"{self._sources.shown(code.co_filename)}:{code.co_firstlineno}"
 
     def logged(self, translator: Any, reason: str, error: Any, stack: Any) -> None:
-        self.messaged()
         fallback = ""
         if reason.startswith(_REST):
             fallback = "rest_of_function"
@@ -131,8 +130,6 @@ class _BreakWatch:
         if converter._one_graph or converter._box.error_on_graph_break:
             return
         stack = getattr(error, "real_stack", None)
-        if _would_be_logged(error):
-            self.messaged()
         if getattr(error, "gb_type", None) == _LIMIT:
             self.say("recompile_limit", error, None, code, "recompile_limit")
         elif isinstance(error, (exc.Unsupported, exc.UserError)):
@@ -163,10 +160,35 @@ class _BreakWatch:
         )
 
 
-def _would_be_logged(error: Any) -> bool:
-    """As `ConvertFrame.__call__` decides what to log of an exception that nothing logged before."""
-    soft = isinstance(error, (exc.Unsupported, exc.UserError))
-    return soft and not error.logged and hasattr(error, "compile_id") and hasattr(error, "real_stack")
+@contextlib.contextmanager
+def _counting_messages(messaged: Callable[[], None]) -> Iterator[None]:
+    """`messaged()` for each message that torch has for its log `graph_breaks`, on or off. Two of its three places write it
+    whatever the level is. `ConvertFrame` asks for the level first: that it asks is then the message, of what it handles."""
+
+    def on_debug(debug: Callable[..., None]) -> Callable[..., None]:
+        def counted(*args: Any, **kwargs: Any) -> None:
+            debug(
+                *args, **{**kwargs, "stacklevel": kwargs.get("stacklevel", 1) + 1}
+            )  # the record's place stays torch's
+            messaged()
+
+        return counted
+
+    def on_level(is_enabled: Callable[[int], bool]) -> Callable[[int], bool]:
+        def asked(level: int) -> bool:
+            enabled = is_enabled(level)
+            error = sys.exc_info()[1]
+            if not enabled and hasattr(error, "compile_id") and hasattr(error, "real_stack"):
+                messaged()
+            return enabled
+
+        return asked
+
+    with contextlib.ExitStack() as stack:
+        for log in (exc.graph_breaks_log, symbolic.graph_break_log, convert_frame.graph_break_log):
+            stack.enter_context(replaced(log, "debug", on_debug))
+        stack.enter_context(replaced(convert_frame.graph_break_log, "isEnabledFor", on_level))
+        yield
 
 
 def _user_stack(error: Any) -> list[Any]:
@@ -227,7 +249,7 @@ def watching_breaks(said: Said, messaged: Callable[[], None], sources: Sources, 
 
     `messaged` is called for each message that torch's log `graph_breaks` has, or would have were it on: on, torch also writes
     more records of its structured trace."""
-    watch = _BreakWatch(said, messaged, sources)
+    watch = _BreakWatch(said, sources)
     format_message = exc.format_graph_break_message
     log_graph_break = symbolic.InstructionTranslatorBase.log_graph_break
     convert = convert_frame.ConvertFrameAssert.__call__
@@ -248,15 +270,6 @@ def watching_breaks(said: Said, messaged: Callable[[], None], sources: Sources, 
         if fresh:
             with guarded():
                 watch.logged(self, reason, exc, stack)
-
-    def on_warning(debug: Callable[..., None]) -> Callable[..., None]:
-        """Called whatever the log's level is, when a backend failed on a fake tensor."""
-
-        def said_debug(*args: Any, **kwargs: Any) -> None:
-            debug(*args, **kwargs)
-            messaged()
-
-        return said_debug
 
     def on_convert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -280,7 +293,7 @@ def watching_breaks(said: Said, messaged: Callable[[], None], sources: Sources, 
     convert_frame.ConvertFrameAssert.__call__ = on_convert
     convert_frame.CatchErrorsWrapper.__call__ = on_frame
     try:
-        with replaced(exc.graph_breaks_log, "debug", on_warning):
+        with _counting_messages(messaged):
             yield
     finally:
         exc.format_graph_break_message = format_message

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
+import torch
 
-from compiler.events import Finished
+from compiler.events import Finished, RunRequest
+from compiler.snippet import load, understand
 from compiler.text import message
 from tests.compiler.capturing import capture_text
 
@@ -74,6 +77,21 @@ inputs = (torch.ones(3),)
 compile_kwargs = {"backend": kitchen}
 """
 
+# A backend's failure that torch takes for a break, and tells as a warning.
+FAKE = """
+import torch
+from torch._subclasses.fake_tensor import UnsupportedFakeTensorException
+def kitchen(gm, inputs):
+    raise UnsupportedFakeTensorException("no such oven")
+def model(x):
+    return x.sin()
+inputs = (torch.ones(3),)
+compile_kwargs = {"backend": kitchen}
+"""
+
+# Frames that torch enters in the middle of another break.
+INSIDE = (Path(__file__).parents[1] / "corpus" / "issues" / "autograd_function_setup_context.py").read_text("utf-8")
+
 
 @pytest.mark.parametrize(
     ("source", "kind", "cause", "gb_id", "line", "function", "fallback"),
@@ -98,6 +116,57 @@ def test_a_break_has_its_cause_and_its_line(
     assert (finding.message.key, finding.line, finding.entity) == (key, line, row["id"])
     assert captured.summary()["break_messages"] == 1
     assert captured.summary()["eager_fallback"] == fallback
+
+
+def logged(source: str, file: Path, monkeypatch: pytest.MonkeyPatch) -> list[logging.LogRecord]:
+    """What torch's log `graph_breaks` has of a snippet, compiled and called with nothing of ours in place."""
+    from torch._dynamo import convert_frame, exc, symbolic_convert
+
+    loaded = load(understand(RunRequest(source=source), file))
+    records: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    monkeypatch.setattr(handler, "emit", records.append)
+    logs = (convert_frame.graph_break_log, exc.graph_breaks_log, symbolic_convert.graph_break_log)
+    torch._dynamo.reset()
+    torch._logging.set_logs(graph_breaks=True)
+    for log in logs:
+        log.addHandler(handler)
+    try:
+        compiled = torch.compile(loaded.model, **loaded.compile_kwargs)
+        for arguments in loaded.calls:
+            compiled(*arguments)
+    finally:
+        for log in logs:
+            log.removeHandler(handler)
+        torch._logging.set_logs()
+        torch._dynamo.reset()
+    return records
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("source", "by"),
+    [
+        (BREAK, ["symbolic_convert"]),
+        (REST, ["symbolic_convert"]),
+        (WHOLE, ["symbolic_convert"]),
+        (COUNTER, []),  # the recompile limit has a log of its own
+        (FAKE, ["exc", "symbolic_convert"]),
+        (INSIDE, ["symbolic_convert"] * 2 + ["convert_frame"] * 5),
+    ],
+)
+def test_messages_are_those_of_torchs_log(
+    source: str, by: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the log is off, as it is in a run, or a snippet turns it on."""
+    said = logged(source, tmp_path / "plain.py", monkeypatch)
+    assert [record.module for record in said] == by
+    assert capture_text(source, tmp_path, until=None).summary()["break_messages"] == len(said)
+    turned_on = source.replace("import torch\n", "import torch\ntorch._logging.set_logs(graph_breaks=True)\n", 1)
+    try:
+        assert capture_text(turned_on, tmp_path, until=None).summary()["break_messages"] == len(said)
+    finally:
+        torch._logging.set_logs()
 
 
 def test_the_rest_of_a_function_is_called_by_its_own_name(tmp_path: Path) -> None:

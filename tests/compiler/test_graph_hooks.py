@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import pairwise
+from typing import Any
 
 import networkx
 import pytest
@@ -13,6 +16,7 @@ import torch._functorch._aot_autograd.graph_compile as graph_compile
 import torch._functorch.partitioners as partitioners
 import torch._inductor.compile_fx as compile_fx
 import torch._inductor.ir as ir
+from torch._dynamo.utils import compilation_time_metrics
 from torch._inductor.codegen.common import CSE
 from torch._inductor.codegen.cpp import CppScheduling
 from torch._inductor.graph import GraphLowering
@@ -81,6 +85,54 @@ def test_generated_code_is_the_same_with_and_without(name: str) -> None:
     assert plain
     assert generated(name, watched=True) == plain
     assert [ours is theirs for ours, theirs in zip(touched(), before, strict=True)] == [True] * len(before)
+
+
+# What Inductor does to a graph without an observer of its own around it: the steps that have a name of ours or of the function.
+UNOBSERVED = {
+    "canonicalize_aten_ir_passes",
+    "early_patterns",
+    "joint_graph_passes",
+    "post_grad_passes",
+    "pre_grad_passes",
+    "replace_random_passes",
+    "stable_topological_sort",
+}
+
+
+# Of models without higher-order operators: the passes over their bodies are not shown.
+@pytest.mark.parametrize(("name", "changes"), [("mlp", False), ("moe_topk", True), ("dynamic_batch", True)])
+def test_every_pass_that_torch_ran_is_a_step(name: str, changes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In torch's order and number, and changed where the printed graph is another: as a compile without us shows."""
+    ran: list[tuple[str, bool]] = []
+
+    def printing(original: Callable[..., Any]) -> Callable[..., Any]:
+        def apply(self: Any, pass_fn: Any) -> Any:
+            before = str(self.gm.graph)
+            result = original(self, pass_fn)
+            ran.append((self.passname, before != str(self.gm.graph)))
+            return result
+
+        return apply
+
+    with monkeypatch.context() as patched:
+        for method in ("apply_graph_pass", "apply_gm_pass"):
+            original = getattr(GraphTransformObserver, method)
+            patched.setattr(GraphTransformObserver, method, printing(original))
+        generated(name, watched=False)
+    timed = sum(len(times) for key, times in compilation_time_metrics.items() if key.startswith("pass."))
+    assert len(ran) == timed > 10
+    shown: list[tuple[str, bool]] = []
+    seen = model(name)
+    for payload in seen.all("passes"):
+        shown += [(step.name, step.changed) for step in payload.steps if step.name not in UNOBSERVED]
+        changed = [step for step in payload.steps if step.changed]
+        assert payload.unchanged == len(payload.steps) - len(changed)
+        for before, after in pairwise(changed):
+            assert before.after == after.before
+        for step in changed:
+            assert step.diff
+    assert shown == ran
+    assert any(changed for _, changed in ran) == changes
 
 
 def test_no_mark_is_left_in_what_is_shown() -> None:
