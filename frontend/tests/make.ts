@@ -1,4 +1,4 @@
-import type { GraphPayload } from "../src/generated/contract";
+import type { GraphPayload, LinksPayload } from "../src/generated/contract";
 import { decodeGraph, type GraphModel } from "../src/graph/model/graph";
 
 export interface Spec {
@@ -82,4 +82,19 @@ export function stack(layers: number): Spec[] {
     gradient = `mmb_${i}`;
   }
   return [...forward, ...backward];
+}
+
+/** What was made from what, as the compiler would send it. */
+export function links(pairs: readonly [string, string][]): LinksPayload {
+  const strings = ["", ...new Set(pairs.flat())];
+  return {
+    format: "links/1",
+    strings,
+    links: {
+      source: pairs.map(([a]) => strings.indexOf(a)),
+      target: pairs.map(([, b]) => strings.indexOf(b)),
+      kind: pairs.map(() => 0),
+      evidence: pairs.map(() => 0),
+    },
+  };
 }

@@ -6,7 +6,8 @@ import { LinkIndex } from "../src/link";
 import { parseEntity } from "../src/link/entity";
 import { stackBlocks, aliveAt } from "../src/timeline/stack";
 import { bytes } from "../src/messages/format";
-import type { LinksPayload, MemoryTimelinePayload } from "../src/generated/contract";
+import type { MemoryTimelinePayload } from "../src/generated/contract";
+import { links } from "./make";
 import en from "../src/messages/en.json";
 import zh from "../src/messages/zh.json";
 
@@ -84,20 +85,6 @@ describe("address", () => {
     ]);
   });
 });
-
-function links(pairs: readonly [string, string][]): LinksPayload {
-  const strings = ["", ...new Set(pairs.flat())];
-  return {
-    format: "links/1",
-    strings,
-    links: {
-      source: pairs.map(([a]) => strings.indexOf(a)),
-      target: pairs.map(([, b]) => strings.indexOf(b)),
-      kind: pairs.map(() => 0),
-      evidence: pairs.map(() => 0),
-    },
-  };
-}
 
 describe("links", () => {
   const index = new LinkIndex();

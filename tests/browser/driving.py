@@ -86,6 +86,17 @@ def await_end(page: Page, timeout_s: float = 120) -> str:
     return page.locator(".page").get_attribute("data-status") or ""
 
 
+def tab_to(page: Page, selector: str) -> None:
+    """Press Tab until the focus is on one of these."""
+    for _ in range(150):
+        if page.evaluate("(selector) => document.activeElement.matches(selector)", selector):
+            return
+        if page.evaluate("document.activeElement.matches('.cm-content')"):
+            page.keyboard.press("Escape")  # In an editor, Tab indents; after Escape it leaves.
+        page.keyboard.press("Tab")
+    raise AssertionError(f"Tab never reaches {selector}")
+
+
 def open_stage(page: Page, stage: str, tab: str | None = None) -> None:
     page.locator(f"[data-stage={stage}]").click()
     page.locator(f"[data-view={stage}]").wait_for()

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from .conftest import ROOT, Complaints, watch
-from .driving import STAGES, recorded, until
+from .driving import STAGES, recorded, tab_to, until
 
 pytestmark = pytest.mark.browser
 
@@ -103,19 +103,10 @@ def test_axe_finds_nothing_on_any_other_page(
     assert found == {}
 
 
-def _tab_to(page: Page, selector: str) -> None:
-    """Press Tab until the focus is there."""
-    for _ in range(90):
-        if page.evaluate("(selector) => document.activeElement.matches(selector)", selector):
-            return
-        page.keyboard.press("Tab")
-    raise AssertionError(f"Tab never reaches {selector}")
-
-
 def test_a_tensor_is_followed_through_every_pane_by_keyboard_alone(page: Page, service: str) -> None:
     page.goto(f"{service}/r/{recorded(service)}#stage=joint")
     page.locator(".graph[data-ready=true]").wait_for()
-    _tab_to(page, "[data-pane=source] .cm-content")
+    tab_to(page, "[data-pane=source] .cm-content")
     page.keyboard.press("Control+Home")
     for _ in range(24):
         page.keyboard.press("ArrowDown")
@@ -123,8 +114,7 @@ def test_a_tensor_is_followed_through_every_pane_by_keyboard_alone(page: Page, s
     expect(page.locator("[data-pane=source] .l-sel")).to_have_text("        h = F.gelu(self.up(self.ln2(x)))")
     until(page, "Number(document.querySelector('.graph canvas').dataset.marked) > 0")
 
-    page.keyboard.press("Escape")  # In an editor, Tab indents; after Escape it leaves.
-    _tab_to(page, ".graph canvas")
+    tab_to(page, ".graph canvas")
     page.keyboard.press("/")
     page.keyboard.type("addmm_2")
     page.keyboard.press("Enter")
@@ -147,7 +137,7 @@ def test_a_tensor_is_followed_through_every_pane_by_keyboard_alone(page: Page, s
             expect(page.locator("[data-kernel][aria-selected=true]").first).to_contain_text("extern_kernels.addmm")
             expect(page.locator("[data-code] .l-sel").first).to_be_visible()
 
-    _tab_to(page, ".tl canvas")
+    tab_to(page, ".tl canvas")
     strip = page.locator(".tl canvas")
     page.keyboard.press("Home")
     born = page.locator(".pk .row.sel", has_text="addmm_2")

@@ -139,7 +139,7 @@ export function TopBar() {
       <span class="sp" />
       <Status />
       {!offline.value && (
-        <button class="pill" onClick={() => void share()}>
+        <button class="pill" data-share onClick={() => void share()}>
           {shared.value ? t("top.copied") : t("top.share")}
         </button>
       )}

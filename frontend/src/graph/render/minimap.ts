@@ -1,5 +1,5 @@
 import type { Scene } from "../layout/scene";
-import { firstView, type Camera } from "./camera";
+import { firstView, fit, type Camera } from "./camera";
 import type { Marks, Rect } from "./paint";
 import type { Palette } from "./palette";
 
@@ -37,8 +37,10 @@ export function firstBeside(scene: Size, view: Size): Camera {
   const map = minimap(scene, camera, view);
   const taken = map ? map.x + map.w : 0;
   if (camera.x >= taken) return camera;
-  const beside = firstView(scene, { ...view, width: view.width - taken }, MARGIN);
-  return { ...beside, x: beside.x + taken };
+  const narrow = firstView(scene, { ...view, width: view.width - taken }, MARGIN);
+  const beside = { ...narrow, x: narrow.x + taken };
+  // So much smaller, all of it may be in view, and there is no map to stand beside.
+  return minimap(scene, beside, view) ? beside : fit(scene, view, MARGIN);
 }
 
 export function paintMinimap(
