@@ -19,7 +19,7 @@ from compiler.fork import AsideError, aside
 from compiler.ir.execution import Comparison, Divergence, StageStep, WrongBuffer
 from compiler.session import slug
 from compiler.stages.execute import Outcome, compare
-from compiler.text import message
+from compiler.text import Message, message
 from compiler.torch_compat.buffers import watch_buffers
 from compiler.torch_compat.wrapper import Built
 
@@ -80,7 +80,9 @@ def _first_line(fault: AsideError) -> str:
 
 
 def _climb(runs: Runs, eager: Outcome, compiled: Outcome, last: str) -> Divergence:
-    yardstick = _yardstick(runs, eager)
+    found = _yardstick(runs, eager)
+    yardstick = found if isinstance(found, _Yardstick) else None
+    notes = [found] if isinstance(found, Message) else []
     steps = [StageStep(backend=EAGER, error=_largest(yardstick.own) if yardstick else None)]
     ladder = LADDER[: LADDER.index(last)] if last in LADDER else LADDER
     outcomes: list[tuple[str, Callable[[], Outcome]]] = [
@@ -113,20 +115,22 @@ def _climb(runs: Runs, eager: Outcome, compiled: Outcome, last: str) -> Divergen
             first = backend
         rounding = rounding and not real
         before, before_name = outcome, backend
-    return Divergence(steps=steps, first=first, own=rounding and first is None)
+    return Divergence(steps=steps, first=first, own=rounding and first is None, notes=notes)
 
 
 def _failure(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:500]
 
 
-def _yardstick(runs: Runs, eager: Outcome) -> _Yardstick | None:
-    """None for a model that draws random numbers: in float64 it draws others."""
-    if eager.random is not None:
-        return None
+def _yardstick(runs: Runs, eager: Outcome) -> _Yardstick | Message:
+    """Or why there is none. A script's state of the generator is known, and not whether anything drew from it."""
+    if eager.random is not None and not runs.printed:
+        return message("execute.no_yardstick_random")
     outcome = runs.run_exact()
-    if outcome is None or outcome.error is not None:
-        return None
+    if outcome is None:
+        return message("execute.no_yardstick_form")
+    if outcome.error is not None:
+        return message("execute.no_yardstick_raised", error=type(outcome.error).__name__)
     exact = _tensors(outcome)
     own = {key: _error(tensor, exact[key]) for key, tensor in _tensors(eager).items() if key in exact}
     return _Yardstick(exact, own)
