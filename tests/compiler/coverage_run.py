@@ -1,23 +1,19 @@
 """How much of what torch does each stage accounts for: one row a snippet, both phases, one process at a time.
 
-`python -m tests.compiler.coverage_run OUT SNIPPET…` writes OUT, one JSON object: the snippet's name → its row, or null where a
-phase did not finish.
+`python -m tests.compiler.coverage_run RESULTS SNIPPET…` keeps a row for each snippet in the folder RESULTS; none where a phase
+did not finish (`kept.py`).
 """
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 import sys
-import tempfile
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.compiler import kept
 from tests.compiler.phases_run import perform
 
 LIMIT_SECONDS = 240  # of one child; a quiet machine needs 5 s
@@ -144,45 +140,26 @@ def _backward(graphs: list[Row]) -> Row:
     return found
 
 
-def _in_fork(work: Callable[[], Any]) -> Any:
-    """What `work` gives, done in a fork; None where that did not finish."""
-    with tempfile.NamedTemporaryFile() as file:
-        child = os.fork()
-        if child == 0:
-            signal.alarm(LIMIT_SECONDS)
-            try:
-                Path(file.name).write_text(json.dumps(work()), encoding="utf-8")
-            except BaseException:  # noqa: BLE001 - told on stderr, and by the row that is missing
-                traceback.print_exc()
-            finally:
-                sys.stderr.flush()
-                os._exit(0)
-        os.waitpid(child, 0)
-        text = Path(file.name).read_text(encoding="utf-8")
-        return json.loads(text) if text else None
-
-
 def measure(file: Path) -> Row | None:
     def captured() -> Any:
         pairs = ask_first()
         return perform({"phase": "capture", "file": str(file)}), pairs
 
-    first = _in_fork(captured)
+    first = kept.in_fork(captured, LIMIT_SECONDS)
     if first is None:
         return None
     capture, pairs = first
     options = {"until": "memory"}
-    native = _in_fork(
-        lambda: perform({"phase": "native", "file": str(file), "captured": capture["captured"], "options": options})
-    )
+    job = {"phase": "native", "file": str(file), "captured": capture["captured"], "options": options}
+    native = kept.in_fork(lambda: perform(job), LIMIT_SECONDS)
     return None if native is None else row(capture, native, pairs)
 
 
-def main(out: Path, files: list[Path]) -> None:
+def main(results: Path, files: list[Path]) -> None:
     from compiler import warm
 
     warm.warm_up()
-    out.write_text(json.dumps({file.stem: measure(file) for file in files}), encoding="utf-8")
+    kept.each(results, files, measure)
 
 
 if __name__ == "__main__":

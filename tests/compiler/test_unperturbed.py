@@ -1,21 +1,19 @@
 """Nothing perturbed: torch's own trace of a snippet is the same with every stage's hooks in place and with none.
 
 Compared are all records of all compiles: captured graphs, guards, generated code, restarts, recompiles. See `traces.comparable`
-for what is left out, and `unperturbed_run` for how both arms are run.
+for what is left out, and `unperturbed_run` for how both arms are run. With $AOTSCOPE_TEST_RESULTS the long test goes on where it
+was cut off (`kept.py`).
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.compiler import kept
 from tests.compiler.traces import comparable, read
 
 ROOT = Path(__file__).parents[2]
@@ -28,20 +26,10 @@ FEW = (
     "issues/autograd_function_setup_context",
     "models/train_step_manual_sgd",
 )
-# With torch left wholly as it is, its C++ compiler too.
-NATIVE = ("models/mlp", "models/gpt2_block")
 
 
-def arms(snippets: list[str], folder: Path, limit_seconds: float) -> dict[str, Any]:
-    out = folder / "out.json"
-    command = [sys.executable, "-m", "tests.compiler.unperturbed_run", str(out), *snippets]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, timeout=limit_seconds, check=False, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-    return found
+def arms(snippets: list[Path], results: Path, limit_seconds: float) -> dict[str, Any]:
+    return kept.run("tests.compiler.unperturbed_run", results, snippets, limit_seconds)
 
 
 def differences(found: dict[str, Any]) -> list[str]:
@@ -61,15 +49,14 @@ def differences(found: dict[str, Any]) -> list[str]:
 
 
 def test_a_few(tmp_path: Path) -> None:
-    assert differences(arms([str(CORPUS / f"{name}.py") for name in FEW], tmp_path, 280)) == []
+    assert differences(arms([CORPUS / f"{name}.py" for name in FEW], tmp_path, 280)) == []
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3700)
 def test_the_whole_corpus(tmp_path: Path) -> None:
     files = sorted((CORPUS / "models").glob("*.py")) + sorted((CORPUS / "issues").glob("*.py"))
-    names = [f"{file}:native" if f"{file.parent.name}/{file.stem}" in NATIVE else str(file) for file in files]
-    found = arms(names, tmp_path, 3600)
+    found = arms(files, kept.folder("unperturbed", tmp_path), 3600)
     assert len(found) == len(files) > 80
     assert differences(found) == []
 

@@ -1,28 +1,30 @@
 """Snippets compiled with every stage's hooks and with none, each in a fork of one warmed parent, watched by torch's own trace.
 
-`python -m tests.compiler.unperturbed_run OUT SNIPPET…`: OUT becomes name → {"plain", "watched"}, each {"trace", "error"}. In
-both arms Inductor's code is interpreted, as it is in the capture; a snippet called NAME:native has one arm more, in which
-torch is left wholly as it is, with its C++ compiler. The plain arms' traces are written by torch's own handler, to a file.
+`python -m tests.compiler.unperturbed_run RESULTS SNIPPET…` keeps {"plain", "watched", "native"} for each snippet in the folder
+RESULTS (`kept.py`), each {"trace", "error"}. In the first two Inductor's code is interpreted, as it is in the capture; in the
+third, which the snippets in NATIVE have, torch is left wholly as it is, with its C++ compiler. The plain arms' traces are
+written by torch's own handler, to a file.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-import json
-import os
-import signal
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from compiler.events import Options, RunRequest
+from tests.compiler import kept
 
 LIMIT_SECONDS = 240
+# With torch left wholly as it is, its C++ compiler too.
+NATIVE = ("mlp", "gpt2_block")
 
 
 @contextlib.contextmanager
@@ -87,40 +89,22 @@ def watched(request: RunRequest, file: Path) -> dict[str, Any]:
     return {"trace": trace["text"], "error": seen.summary()["error"] or ""}
 
 
-def forked(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    with tempfile.NamedTemporaryFile() as file:
-        child = os.fork()
-        if child == 0:
-            try:
-                signal.alarm(LIMIT_SECONDS)
-                warnings.simplefilter("ignore")
-                Path(file.name).write_text(json.dumps(work()), encoding="utf-8")
-            finally:
-                sys.stderr.flush()
-                os._exit(0)
-        os.waitpid(child, 0)
-        text = Path(file.name).read_text(encoding="utf-8")
-        return dict(json.loads(text)) if text else {"trace": "", "error": "died"}
+def arms(file: Path) -> dict[str, Any] | None:
+    request = RunRequest(source=file.read_text(encoding="utf-8"), options=Options(trace=True))
+    works = {"plain": partial(plain, request, file, native=False), "watched": partial(watched, request, file)}
+    if file.stem in NATIVE:
+        works["native"] = partial(plain, request, file, native=True)
+    found = {arm: kept.in_fork(work, LIMIT_SECONDS) for arm, work in works.items()}
+    return None if None in found.values() else found
 
 
-def main() -> None:
-    out, *names = sys.argv[1:]
+def main(results: Path, files: list[Path]) -> None:
     from compiler import warm
 
     warm.warm_up()
-    results = {}
-    for name in names:
-        file = Path(name.removesuffix(":native"))
-        request = RunRequest(source=file.read_text(encoding="utf-8"), options=Options(trace=True))
-        arms = {
-            "plain": forked(lambda request=request, file=file: plain(request, file, native=False)),  # type: ignore[misc]
-            "watched": forked(lambda request=request, file=file: watched(request, file)),  # type: ignore[misc]
-        }
-        if name.endswith(":native"):
-            arms["native"] = forked(lambda request=request, file=file: plain(request, file, native=True))  # type: ignore[misc]
-        results[file.stem] = arms
-    Path(out).write_text(json.dumps(results), encoding="utf-8")
+    warnings.simplefilter("ignore")
+    kept.each(results, files, arms)
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]), [Path(name) for name in sys.argv[2:]])
