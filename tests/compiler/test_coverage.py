@@ -1,7 +1,7 @@
 """How much of what torch does each stage accounts for, over the corpus: one table, and what it must reach.
 
-AOTAutograd's joint graphs of the public issues are in test_aot_steps_corpus.py. The long test takes half an hour on two quiet
-cores; with $AOTSCOPE_TEST_RESULTS it goes on where it was cut off (`kept.py`).
+AOTAutograd's joint graphs of the public issues are in test_aot_steps_corpus.py. With $AOTSCOPE_TEST_RESULTS the long
+test goes on where it was cut off (`kept.py`).
 """
 
 from __future__ import annotations
