@@ -63,8 +63,9 @@ from compiler.torch_compat.interpreter import failed_at, interpreted
 from compiler.torch_compat.plan import planned
 from compiler.torch_compat.real_gpu import NoGpuError, Present, gpu_world
 from compiler.torch_compat.trace import Trace
-from compiler.torch_compat.virtual_gpu.fakes import Unknown, fake_world, needs_values
+from compiler.torch_compat.virtual_gpu.fakes import Unknown, fake_world
 from compiler.torch_compat.virtual_gpu.inductor import unrecorded
+from compiler.torch_compat.virtual_gpu.limits import limit
 from compiler.torch_compat.wrapper import code_digest
 
 Place = tuple[str | None, StageName]
@@ -192,8 +193,8 @@ class _Capture:
         except NoGpuError as fault:
             return self._failed(SnippetError(fault.cause))
         except SnippetError as fault:
-            limit = self._limit(fault.__cause__)
-            return self._failed(SnippetError(limit, fault.line, fault.detail) if limit is not None else fault)
+            told = self._limit(fault.__cause__)
+            return self._failed(SnippetError(told, fault.line, fault.detail) if told is not None else fault)
 
     def found(self) -> Captured:
         session = self._session
@@ -235,7 +236,7 @@ class _Capture:
             return Finished()
         work = _ScriptWork(session, snippet)
         error = self._watched(work.run)
-        of_ours = self._device is not None and needs_values(error) is not None and session.first_call is not None
+        of_ours = self._limit(error) is not None and session.first_call is not None
         if error is not None and not of_ours and not self._of_the_model(error):
             called, graphs = session.first_call is not None, session.tally.compiled_graphs
             raise snippet_fault(error, session.sources, called=called, graphs=graphs) from error
@@ -328,9 +329,8 @@ class _Capture:
         return outcome
 
     def _limit(self, error: BaseException | None) -> Message | None:
-        """What a virtual target cannot do, where that is why it was raised: there are no values on it."""
-        operator = needs_values(error) if self._device is not None else None
-        return None if operator is None else message("virtual.needs_values", operator=operator)
+        """What a virtual target cannot do, where that is why it was raised."""
+        return None if self._device is None else limit(error, self._request.source)
 
     def _skip_untouched(self, failed: bool) -> None:
         """A compile with another backend, or one that raised, does not come to every stage: each still ends."""

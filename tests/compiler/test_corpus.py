@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from compiler.session import SNIPPET_FILE
+from tests.compiler.corpus_run import run_corpus
 
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "tests" / "corpus"
@@ -42,15 +43,6 @@ NOT_COMPARED = {
 _PLACE = re.compile(r"([^\s('\"]+\.py)(?: line |:)(\d+)")
 _LOGGED = "in user code at "
 _PLACELESS = "Graph break: torch.compile cannot properly resume"
-
-
-def run_corpus(folder: str, out: Path) -> dict[str, Any]:
-    files = sorted(map(str, (CORPUS / folder).glob("*.py")))
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "tests.compiler.corpus_run", "cpu", str(out), *files]
-    subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=850)
-    results: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-    return results
 
 
 def differences(found: dict[str, Any], wanted: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -156,10 +148,10 @@ def test_torch_contradicts_the_reference_where_a_difference_is_excused() -> None
 # A minute on two quiet cores; the limit is for busy ones.
 @pytest.mark.timeout(900)
 def test_models(tmp_path: Path) -> None:
-    check("models", run_corpus("models", tmp_path / "models.json"))
+    check("models", run_corpus("cpu", tmp_path, sorted((CORPUS / "models").glob("*.py")), seconds=850))
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_issues(tmp_path: Path) -> None:
-    check("issues", run_corpus("issues", tmp_path / "issues.json"))
+    check("issues", run_corpus("cpu", tmp_path, sorted((CORPUS / "issues").glob("*.py")), seconds=850))

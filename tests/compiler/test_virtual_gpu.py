@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from textwrap import dedent
@@ -16,11 +14,12 @@ from typing import Any
 import pytest
 
 from compiler.targets import TARGETS
+from tests.compiler.corpus_run import run_corpus
 
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "tests" / "corpus"
 GOLDEN = ROOT / "tests" / "golden" / "virtual_gpu.json"
-NEEDS_VALUES = "virtual.needs_values"
+NEEDS_VALUES, TWO_DEVICES, SPARSE = "virtual.needs_values", "virtual.two_devices", "virtual.sparse"
 # Of those that compile on the CPU and ask for no value.
 BAR = 0.9
 
@@ -107,22 +106,32 @@ SNIPPETS = {
         calls = [(torch.from_numpy(numpy.ones((n, 4), numpy.float32)),) for n in (2, 3, 5)]
         inputs = calls[0]
     """,
+    # An array whose operators go through the default device, and a literal of which the trace computes the value.
+    "arrays": """
+        import numpy, torch
+        def model(x):
+            a = x.detach().numpy()
+            return x * torch.from_numpy(numpy.sqrt(a * a + 1)) + torch.tensor(2)
+        inputs = (torch.randn(4, 4, requires_grad=True),)
+    """,
+    "mixed": """
+        import torch
+        table = torch.ones(8, device="cpu")
+        def model(x):
+            return x + table
+        inputs = (torch.randn(8),)
+    """,
+    "sparse": """
+        import torch
+        model = torch.sparse.mm
+        inputs = (torch.sparse_coo_tensor([[0, 1], [1, 0]], torch.ones(2), (4, 4)).coalesce(), torch.randn(4, 4))
+    """,
     "wrong": """
         import torch
         model = torch.nn.Linear(8, 8)
         inputs = (torch.randn(4, 9),)
     """,
 }
-
-
-def run(target: str, out: Path, files: list[Path]) -> dict[str, Any]:
-    """Each snippet through a child of one warmed process for the target."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "tests.compiler.corpus_run", target, str(out), *map(str, files)]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=1500)
-    assert done.returncode == 0, done.stderr[-3000:]
-    results: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-    return results
 
 
 def cause(result: dict[str, Any]) -> str:
@@ -145,7 +154,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
     for name, source in SNIPPETS.items():
         (folder / f"{name}.py").write_text(dedent(source), encoding="utf-8")
         files.append(folder / f"{name}.py")
-    return {target: run(target, folder / f"{target}.json", files) for target in ("sm_90", "gfx942")}
+    return {target: run_corpus(target, folder, files, seconds=600) for target in ("sm_90", "gfx942")}
 
 
 def test_examples_give_the_golden_figures(small: dict[str, dict[str, Any]]) -> None:
@@ -217,6 +226,21 @@ def test_what_is_declared_is_moved_to_the_gpu(small: dict[str, dict[str, Any]]) 
         assert results["moved"]["outcome"] == {"type": "finished", "error": None}
         # The second size makes it dynamic; the third fits.
         assert results["moved"]["summary"]["compiled_graphs"] == 2
+
+
+def test_arrays_and_literals_are_compiled(small: dict[str, dict[str, Any]]) -> None:
+    for results in small.values():
+        assert results["arrays"]["outcome"] == {"type": "finished", "error": None}
+        assert results["arrays"]["summary"]["compiled_graphs"] == 1
+        assert results["arrays"]["summary"]["bw_nodes"]
+
+
+def test_what_cannot_be_on_the_gpu_is_a_limit_that_says_where(small: dict[str, dict[str, Any]]) -> None:
+    for results in small.values():
+        assert results["mixed"]["outcome"]["error"] == {"key": TWO_DEVICES, "params": {"lines": "3"}}
+        assert [TWO_DEVICES, 5] in results["mixed"]["findings"]
+        assert results["sparse"]["outcome"]["cause"] == {"key": SPARSE, "params": {}}
+        assert results["sparse"]["outcome"]["line"] == 4
 
 
 def test_a_fault_of_the_model_is_no_limit_of_ours(small: dict[str, dict[str, Any]]) -> None:

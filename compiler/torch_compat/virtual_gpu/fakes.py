@@ -12,21 +12,18 @@ import torch
 import torch._inductor.config as inductor_config
 import torch._subclasses.fake_tensor as fake_tensor
 from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
+from torch._dynamo.variables import torch_function
 from torch._dynamo.variables.optimizer import OptimizerVariable
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensor,
-    FakeTensorMode,
-    UnsupportedOperatorException,
-)
+from torch._dynamo.variables.tensor import NumpyNdarrayVariable
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 
 from compiler.ir.execution import CudaGraphEvent
 from compiler.torch_compat.hooks import replaced
 from compiler.torch_compat.logs import cuda_graph_records
-from compiler.torch_compat.virtual_gpu.inductor import Untimed, settings, unrecorded, untimed
+from compiler.torch_compat.virtual_gpu.inductor import OnCpu, Untimed, settings, unrecorded, untimed
 
 _REFUSED = {"allow_scalar_outputs": False, "allow_dynamic_output_shape_ops": False}
 
@@ -65,6 +62,8 @@ def fake_world() -> Iterator[Unknown]:
         _recurrent_layers(),
         _fallbacks_on_cpu(),
         _optimizer_state(mode),
+        _constants_on_cpu(),
+        _numpy_arrays(),
         untimed(unknown.untimed.append),
         unrecorded(recorded),
         cuda_graph_records(said),
@@ -157,11 +156,34 @@ def _optimizer_state(mode: FakeTensorMode) -> Iterator[None]:
         yield
 
 
-def needs_values(error: BaseException | None) -> str | None:
-    """The operator that could not go on without values, when that is why it was raised; else None."""
-    seen = error
-    while seen is not None:
-        if isinstance(seen, (DataDependentOutputException, DynamicOutputShapeException, UnsupportedOperatorException)):
-            return str(seen.func)
-        seen = seen.__cause__ or seen.__context__
-    return None
+@contextmanager
+def _constants_on_cpu() -> Iterator[None]:
+    """While a graph is traced, small tensors that come of literals (`torch.tensor(0)`) are computed for real beside it, so that a
+    value that is asked of them is known. That is done on the CPU."""
+
+    def on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
+        @contextmanager
+        def unset() -> Iterator[Any]:
+            with original() as before, OnCpu():
+                yield before
+
+        return unset
+
+    with replaced(proxy_tensor, "unset_fake_temporarily", on_cpu):
+        yield
+
+
+@contextmanager
+def _numpy_arrays() -> Iterator[None]:
+    """Dynamo hands an operator to the modes that are in force (the default device is one) by the tensor's method, which an array
+    of NumPy's need not have. Those modes never see arrays."""
+
+    def of_tensors(original: Callable[..., bool]) -> Callable[..., bool]:
+        def dispatched(tx: Any, args: Any, kwargs: Any) -> bool:
+            arrays = any(isinstance(arg, NumpyNdarrayVariable) for arg in (*args, *kwargs.values()))
+            return not arrays and original(tx, args, kwargs)
+
+        return dispatched
+
+    with replaced(torch_function, "can_dispatch_torch_function", of_tensors):
+        yield

@@ -15,7 +15,7 @@ from compiler.torch_compat.autotuning import described
 from compiler.torch_compat.hooks import replaced
 
 
-class _OnCpu(TorchDispatchMode):  # type: ignore[misc]
+class OnCpu(TorchDispatchMode):  # type: ignore[misc]
     """Whatever is made for the device is made on the CPU."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -32,7 +32,7 @@ def fold_constants_on_cpu() -> None:
 
     def on_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
         def folded(*args: Any, **kwargs: Any) -> Any:
-            with _OnCpu():
+            with OnCpu():
                 return original(*args, **kwargs)
 
         return folded
