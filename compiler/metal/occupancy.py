@@ -1,8 +1,11 @@
 """How many warps of a kernel fit on a multiprocessor at once: the vendors' published formulas, from compiled figures.
 
-NVIDIA: the arithmetic of CUDA's own occupancy calculator (`cuda_occupancy.h` of the CUDA toolkit) with the limits of the
-"Technical Specifications per Compute Capability" in the CUDA C++ Programming Guide. AMD: LLVM's AMDGPU subtarget
-(`AMDGPUBaseInfo.cpp`: waves by vector and scalar registers; workgroups per compute unit) for gfx90a and gfx940.
+NVIDIA: the arithmetic of CUDA's own occupancy calculator (`cuda_occupancy.h` of the CUDA toolkit, also in Triton's wheel; the tests
+run it beside ours) with the limits of the "Technical Specifications per Compute Capability" in the CUDA C++ Programming Guide. Its
+limits by a cluster's or a block's virtual resources are not counted: Triton's files do not say them. AMD: LLVM's AMDGPU subtarget
+(`AMDGPUBaseInfo.cpp`: waves by vector and scalar registers, workgroups per compute unit; `AMDGPUAsmPrinter.cpp`: local memory in
+units of 128 words) for gfx90a and gfx942, whose file of vector registers (512 KiB of a compute unit: 512 a lane and SIMD) and
+64 KiB of local memory are in the ROCm documentation's table of GPUs.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from compiler.targets import Device
 NVIDIA_SOURCE = (
     "CUDA toolkit, cuda_occupancy.h; CUDA C++ Programming Guide, technical specifications per compute capability"
 )
-AMD_SOURCE = "LLVM AMDGPU subtarget, AMDGPUBaseInfo.cpp, gfx90a and gfx940"
+AMD_SOURCE = "LLVM AMDGPU subtarget, AMDGPUBaseInfo.cpp, gfx90a and gfx942"
 
 # Resident blocks per multiprocessor, by compute capability (CUDA C++ Programming Guide).
 _BLOCKS = {(7, 5): 16, (8, 0): 32, (8, 9): 24, (9, 0): 32, (10, 0): 32}

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -109,9 +110,10 @@ def report(child: Child) -> dict[str, Any]:
     }
 
 
-def code_of(file: Path) -> str:
-    """A digest of what a result depends on, the machine aside: the snippet, the compiler's own files, the versions under it."""
-    digest = hashlib.sha256(file.read_bytes())
+@cache
+def _compiler() -> bytes:
+    """A digest of the compiler's own files and the versions under it, as this process found them first."""
+    digest = hashlib.sha256()
     for name in ("torch", "triton", "numpy"):
         try:
             digest.update(f"{name} {metadata.version(name)}\n".encode())
@@ -121,7 +123,12 @@ def code_of(file: Path) -> str:
     for own in sorted((*compiler.rglob("*.py"), *compiler.rglob("*.cpp"), Path(__file__))):
         if "metal" not in own.relative_to(compiler.parent).parts:  # a phase of its own, which is not run here
             digest.update(own.read_bytes())
-    return digest.hexdigest()
+    return digest.digest()
+
+
+def code_of(file: Path) -> str:
+    """A digest of what a result depends on, the machine aside."""
+    return hashlib.sha256(_compiler() + file.read_bytes()).hexdigest()
 
 
 def kept(folder: Path, file: Path) -> dict[str, Any] | None:
@@ -156,7 +163,7 @@ def main() -> None:
     folder = Path(out) / target.id
     folder.mkdir(parents=True, exist_ok=True)
     known = {file: kept(folder, Path(file)) for file in files}
-    # Whose process was ended, by its limit or by us, is tried again.
+    # Whose process was ended, by its limit or by somebody, is tried again.
     waiting = [Path(file) for file in reversed(files) if not (found := known[file]) or found["outcome"] is None]
     if not waiting:
         return

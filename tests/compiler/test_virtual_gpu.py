@@ -19,6 +19,8 @@ from tests.compiler.corpus_run import run_corpus
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "tests" / "corpus"
 GOLDEN = ROOT / "tests" / "golden" / "virtual_gpu.json"
+# Of each target: the cases of the corpus that do not compile there, and why.
+LIMITS = ROOT / "tests" / "golden" / "virtual_gpu_limits.json"
 NEEDS_VALUES, TWO_DEVICES, SPARSE = "virtual.needs_values", "virtual.two_devices", "virtual.sparse"
 # Of those that compile on the CPU and ask for no value.
 BAR = 0.9
@@ -255,29 +257,48 @@ def corpus() -> list[Path]:
     return sorted((*(CORPUS / "models").glob("*.py"), *(CORPUS / "issues").glob("*.py")))
 
 
-@pytest.fixture(scope="module")
-def on_cpu(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return run("cpu", tmp_path_factory.mktemp("cpu") / "cpu.json", corpus())
+def compiled_on_cpu() -> set[str]:
+    """By torch's own tools: a graph at least, and no exception."""
+    reference = json.loads((CORPUS / "reference.json").read_text(encoding="utf-8"))
+    return {
+        name
+        for folder in ("models", "issues")
+        for name, case in reference[folder].items()
+        if case["summary"]["error"] is None and case["summary"]["compiled_graphs"] > 0
+    }
+
+
+def asking() -> set[str]:
+    """Cases that need a value: by a `scenario` of their own, which reads results, or as ASKS says."""
+    return {file.stem for file in corpus() if "def scenario" in file.read_text(encoding="utf-8")} | set(ASKS)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("target", ["sm_90", "gfx942"])
-def test_the_corpus_compiles(target: str, on_cpu: dict[str, Any], tmp_path: Path) -> None:
-    """At least `BAR` of what compiles on the CPU and asks for no value; every other run ends with a word."""
-    results = run(target, tmp_path / "out.json", corpus())
-    compiles = [name for name, result in on_cpu.items() if not cause(result)]
-    causes = {name: cause(results[name]) for name in compiles}
-    limits = Counter(causes.values())
-    for name, why in sorted(causes.items()):
+def test_the_corpus_compiles(target: str, tmp_path: Path) -> None:
+    """Every case compiles or ends in a limit that is known by its name; and of those that compile on the CPU and need no value,
+    at least `BAR` compile."""
+    results = run_corpus(target, tmp_path, corpus(), seconds=2900)
+    causes = {name: cause(result) for name, result in results.items()}
+    for name, why in causes.items():
         kernels = (results[name]["summary"] or {}).get("distinct_cpp_kernels", "-")
         print(f"{name:34s} {kernels!s:>4} kernels  {results[name]['seconds']:6.1f} s  {why or 'compiled'}")
-    wanted = [name for name, why in causes.items() if why != NEEDS_VALUES]
+    wanted = compiled_on_cpu() - asking()
     share = sum(not causes[name] for name in wanted) / len(wanted)
-    print(
-        f"{target}: {len(wanted)} of {len(compiles)} need no values, {share:.1%} of them compile; by cause: {dict(limits)}"
-    )
+    print(f"{target}, of all {len(causes)}, by cause: {dict(Counter(why or 'compiled' for why in causes.values()))}")
+    print(f"{target}, of the {len(wanted)} that compile on the CPU and need no value: {share:.1%} compile")
+    assert set(causes) == {file.stem for file in corpus()}
     assert all(result["outcome"] is not None and result["exit"] == 0 for result in results.values())
+    limits = {name: why for name, why in sorted(causes.items()) if why}
+    known = json.loads(LIMITS.read_text(encoding="utf-8")) if LIMITS.exists() else {}
+    if os.environ.get("AOTSCOPE_UPDATE_GOLDEN"):
+        LIMITS.write_text(json.dumps(known | {target: limits}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    else:
+        assert limits == known[target]
+    # None for want of a value that the case does not ask for; none that is only torch's exception, except where the CPU raises it too.
+    assert {name for name, why in limits.items() if why.startswith(NEEDS_VALUES)} <= asking()
+    assert not {name for name, why in limits.items() if why.startswith("run.")} & compiled_on_cpu()
     assert share >= BAR
 
 
@@ -287,6 +308,6 @@ def test_the_corpus_compiles(target: str, on_cpu: dict[str, Any], tmp_path: Path
     "target", [one.id for one in TARGETS if one.kind == "virtual" and one.id not in ("sm_90", "gfx942")]
 )
 def test_the_other_targets_compile_ten_models(target: str, tmp_path: Path) -> None:
-    results = run(target, tmp_path / "out.json", [CORPUS / "models" / f"{name}.py" for name in SMOKE])
+    results = run_corpus(target, tmp_path, [CORPUS / "models" / f"{name}.py" for name in SMOKE], seconds=850)
     assert {name: cause(result) for name, result in results.items()} == dict.fromkeys(SMOKE, "")
     assert all(result["summary"]["distinct_cpp_kernels"] for result in results.values())
