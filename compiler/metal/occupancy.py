@@ -1,8 +1,8 @@
 """How many warps of a kernel fit on a multiprocessor at once: the vendors' published formulas, from compiled figures.
 
-NVIDIA: the arithmetic of CUDA's own occupancy calculator (`cuda_occupancy.h` of the CUDA toolkit, also in Triton's wheel; the tests
-run it beside ours) with the limits of the "Technical Specifications per Compute Capability" in the CUDA C++ Programming Guide. Its
-limits by a cluster's or a block's virtual resources are not counted: Triton's files do not say them. AMD: LLVM's AMDGPU subtarget
+NVIDIA: the arithmetic of CUDA's own occupancy calculator (`cuda_occupancy.h` of the CUDA toolkit, also in Triton's wheel; the
+tests run it beside ours) with the limits of the "Technical Specifications per Compute Capability" in the CUDA C++ Programming
+Guide. Its limit by a block's virtual resources is not counted: Triton's files do not say them. AMD: LLVM's AMDGPU subtarget
 (`AMDGPUBaseInfo.cpp`: waves by vector and scalar registers, workgroups per compute unit; `AMDGPUAsmPrinter.cpp`: local memory in
 units of 128 words) for gfx90a and gfx942, whose file of vector registers (512 KiB of a compute unit: 512 a lane and SIMD) and
 64 KiB of local memory are in the ROCm documentation's table of GPUs.

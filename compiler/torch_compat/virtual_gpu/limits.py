@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from torch._inductor.exc import InductorError
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -18,10 +19,14 @@ from compiler.text import Message, message
 _SPARSE = re.compile(r"\bgot Sparse\b|'Sparse\w*' backend")
 _TWO_DEVICES = re.compile(r"\bdevice.*\b(cuda(:0)?\b.*\bcpu|cpu\b.*\bcuda)\b")
 
+_HANDED = ("cpu", "numpy", "from_numpy")
+
 
 def limit(error: BaseException | None, source: str) -> Message | None:
     """The limit of virtual targets that `error` comes of; None when it comes of none. `source` is the snippet's text."""
     for seen in _chain(error):
+        if isinstance(seen, InductorError):  # what Inductor asks for while it compiles, it has on no target
+            return None
         if isinstance(seen, (DataDependentOutputException, DynamicOutputShapeException, UnsupportedOperatorException)):
             return message("virtual.needs_values", operator=str(seen.func))
         if not isinstance(seen, RuntimeError):  # of torch's; NotImplementedError is one
@@ -42,10 +47,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _on_cpu(source: str) -> list[int]:
     """Lines that put something on the CPU by name, or hand it to NumPy or take it from there; from 1."""
-    lines = set()
-    for node in ast.walk(ast.parse(source)):
-        by_name = isinstance(node, ast.Constant) and node.value in ("cpu", "cpu:0")
-        by_method = isinstance(node, ast.Attribute) and node.attr in ("cpu", "numpy", "from_numpy")
-        if by_name or by_method:
-            lines.add(node.lineno)
-    return sorted(lines)
+    tree = list(ast.walk(ast.parse(source)))
+    named = {node.lineno for node in tree if isinstance(node, ast.Constant) and node.value in ("cpu", "cpu:0")}
+    handed = {node.lineno for node in tree if isinstance(node, ast.Attribute) and node.attr in _HANDED}
+    return sorted(named | handed)
