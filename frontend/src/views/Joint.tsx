@@ -30,18 +30,20 @@ function Steps() {
   const facts = stageOf(run.value, compile.value, "joint").byGraph[graphsOf("joint", "aot_steps")[0] ?? "joint"] ?? {};
   return (
     <div class="cols">
-      <div
-        role="listbox"
-        tabIndex={0}
-        aria-label={t("joint.steps")}
-        onKeyDown={(event) => stepKeys(event, at.value, held.steps.length, (to) => (at.value = to))}
-      >
-        {held.steps.map((one, i) => (
-          <button key={one.name} role="option" tabIndex={-1} aria-selected={i === at.value} class="item" onClick={() => (at.value = i)}>
-            <span class="m">{t(`aot.${one.name}` as Key)}</span>
-            <em>{one.nodes === null ? "–" : t("codegen.ops", { count: one.nodes })}</em>
-          </button>
-        ))}
+      <div>
+        <div
+          role="listbox"
+          tabIndex={0}
+          aria-label={t("joint.steps")}
+          onKeyDown={(event) => stepKeys(event, at.value, held.steps.length, (to) => (at.value = to))}
+        >
+          {held.steps.map((one, i) => (
+            <button key={one.name} role="option" tabIndex={-1} aria-selected={i === at.value} class="item" onClick={() => (at.value = i)}>
+              <span class="m">{t(`aot.${one.name}` as Key)}</span>
+              <em>{one.nodes === null ? "–" : t("codegen.ops", { count: one.nodes })}</em>
+            </button>
+          ))}
+        </div>
         {step && (
           <div class="pad">
             {step.unknown && <p>{say(step.unknown)}</p>}

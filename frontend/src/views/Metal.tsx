@@ -202,7 +202,7 @@ function Needs({ value, onConfig }: { value: MetalPayload; onConfig: ((to: numbe
       {value.assembler_log && (
         <>
           <h3>{t("metal.log")}</h3>
-          <pre class="out">{value.assembler_log}</pre>
+          <pre class="out" tabIndex={0}>{value.assembler_log}</pre>
         </>
       )}
       <p class="dim">{t("metal.not_run", { triton: value.triton })}</p>

@@ -85,7 +85,7 @@ export function Source() {
         )}
         {!missing.value && <h3>{t("source.printed")}</h3>}
         {now.printed.length ? (
-          <pre class="out" data-pane="printed">
+          <pre class="out" tabIndex={0} data-pane="printed">
             {now.printed.map((part, i) => (
               <span key={i} class={part.stream === "stderr" ? "dim" : ""}>
                 {part.text}
@@ -99,7 +99,7 @@ export function Source() {
         {source?.model_text && (
           <>
             <h3>{t("source.model")}</h3>
-            <pre class="out">{source.model_text}</pre>
+            <pre class="out" tabIndex={0}>{source.model_text}</pre>
           </>
         )}
         {!source && now.status === "idle" && !missing.value && <Empty>{t("source.idle")}</Empty>}
