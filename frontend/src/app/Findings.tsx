@@ -1,3 +1,4 @@
+import { Words } from "../code/Words";
 import type { Finding } from "../generated/contract";
 import { lineId } from "../link/entity";
 import { say, t } from "../messages";
@@ -47,7 +48,7 @@ function One({ finding, times }: { finding: Told; times: number }) {
       </i>
       <div>
         <div>
-          {say(finding.message)} {times > 1 && <span class="dim">×{times}</span>}
+          <Words text={say(finding.message)} /> {times > 1 && <span class="dim">×{times}</span>}
         </div>
         {line !== null && (
           <button class="at" onClick={() => select(lineId(line))}>
@@ -57,7 +58,7 @@ function One({ finding, times }: { finding: Told; times: number }) {
         )}
         {finding.hint && (
           <p class="hint">
-            <b>{t("findings.try")}</b> {say(finding.hint)}
+            <b>{t("findings.try")}</b> <Words text={say(finding.hint)} />
           </p>
         )}
         {(entity ?? stage) !== null && (

@@ -1,4 +1,5 @@
 import { useRef } from "preact/hooks";
+import { Words } from "../code/Words";
 import type { GraphBreak } from "../generated/contract";
 import { t } from "../messages";
 import { lineId } from "../link/entity";
@@ -67,13 +68,19 @@ function Breaks() {
               <code>{(source.value.split("\n")[one.line - 1] ?? "").trim()}</code>
             </button>
           )}
-          {one.reason !== one.gb_type && <p style={{ margin: "4px 0" }}>{one.reason}</p>}
-          {one.explanation && one.explanation !== one.reason && <p class="dim">{one.explanation}</p>}
+          {one.reason !== one.gb_type && <p style={{ margin: "4px 0" }}>
+              <Words text={one.reason} />
+            </p>}
+          {one.explanation && one.explanation !== one.reason && <p class="dim">
+              <Words text={one.explanation} />
+            </p>}
           {one.hints.length > 0 && (
             <div class="try">
               <b>{t("findings.try")}</b>
               {one.hints.map((hint) => (
-                <p key={hint}>{hint}</p>
+                <p key={hint}>
+                  <Words text={hint} />
+                </p>
               ))}
             </div>
           )}

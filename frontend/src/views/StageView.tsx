@@ -1,4 +1,5 @@
 import { stageLabel } from "../app/Rail";
+import { Words } from "../code/Words";
 import type { StageName } from "../generated/contract";
 import { say, t } from "../messages";
 import { isOver, type StageState } from "../state/events";
@@ -88,7 +89,9 @@ function Failure({ state }: { state: StageState }) {
   const failure = state.failure!;
   return (
     <div class="card bad" style={{ margin: "10px 16px" }} role="alert">
-      <b>{say(failure.cause)}</b>
+      <b>
+        <Words text={say(failure.cause)} />
+      </b>
       {failure.line !== null && (
         <>
           {" "}
