@@ -9,6 +9,8 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
+from compiler.text import Message, render
+
 from .conftest import Complaints
 from .driving import await_end, click_line, look, open_stage, paste, recorded, start, until
 
@@ -21,6 +23,24 @@ def test_opens_on_a_finished_example(page: Page, service: str) -> None:
     page.locator(".graph[data-ready=true] canvas").wait_for()
     until(page, "Number(document.querySelector('.graph canvas').dataset.drawn) > 5")
     expect(page.locator(".tl canvas")).to_have_attribute("aria-valuetext", re.compile("Peak"))
+
+
+def test_what_a_run_may_use_is_said(page: Page, service: str) -> None:
+    health = httpx.get(f"{service}/api/v1/health").json()
+    page.goto(service)
+    page.locator("footer button").click()
+    sheet = page.get_by_role("dialog", name="What a run may use")
+    expect(sheet.locator("tr")).to_have_count(len(health["limits"]))
+    for row, value in (
+        ("time of the whole run", f"{health['limits']['run_seconds']:g} s"),
+        ("memory", f"{health['limits']['memory_bytes'] / 2**30:g} GiB"),
+        ("processes at the same time", str(health["limits"]["processes"])),
+    ):
+        expect(sheet.get_by_role("row", name=row)).to_contain_text(value)
+    for layer in ("isolation", "outer"):
+        expect(sheet).to_contain_text(render(Message.model_validate(health[layer])))
+    page.keyboard.press("Escape")
+    expect(sheet).to_have_count(0)
 
 
 def test_a_syntax_error_is_told_at_its_line(page: Page, service: str) -> None:

@@ -10,7 +10,7 @@ import { Pair } from "./pair";
 import { Rail, stageLabel } from "./Rail";
 import { Findings } from "./Findings";
 import { bare } from "./settings";
-import { Help, sheet } from "./sheets";
+import { Help, layersSaid, Limits, sheet, toggleSheet } from "./sheets";
 import { Stepper } from "./Stepper";
 import { TopBar } from "./TopBar";
 
@@ -29,6 +29,7 @@ export function App() {
       {!embed.value && <Footer />}
       {sheet.value === "findings" && <Findings />}
       {sheet.value === "help" && <Help />}
+      {sheet.value === "limits" && service.value && <Limits of={service.value} />}
     </div>
   );
 }
@@ -102,8 +103,7 @@ function coverage(): string {
 function Footer() {
   const { engine } = run.value;
   const covered = coverage();
-  const layers = ["isolation", "outer"].map((layer) => service.value?.[layer]).filter(isMessage);
-  const isolation = [...new Set(layers.map(say))].join(" ");
+  const isolation = service.value ? layersSaid(service.value) : "";
   return (
     <footer>
       {engine && (
@@ -113,17 +113,13 @@ function Footer() {
       )}
       {covered && <span>{t("footer.links", { covered })}</span>}
       {isolation && (
-        <span style={{ overflow: "hidden", textOverflow: "ellipsis" }} title={isolation}>
+        <button class="lnk cut" title={isolation} aria-expanded={sheet.value === "limits"} onClick={() => toggleSheet("limits")}>
           {t("footer.isolation", { said: isolation })}
-        </span>
+        </button>
       )}
       {offline.value && <span>{t("footer.offline")}</span>}
       <span class="sp" />
       <span class="wide">{t("footer.keys")}</span>
     </footer>
   );
-}
-
-function isMessage(value: unknown): value is Parameters<typeof say>[0] {
-  return typeof value === "object" && value !== null && "key" in value;
 }

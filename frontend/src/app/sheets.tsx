@@ -1,11 +1,15 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { t } from "../messages";
+import { say, t } from "../messages";
+import { bytes } from "../messages/format";
+import type { Health, LimitName } from "../transport/api";
 import { keysOn } from "./settings";
 
-export const sheet = signal<"findings" | "help" | null>(null);
+type SheetName = "findings" | "help" | "limits";
 
-export function toggleSheet(name: "findings" | "help"): void {
+export const sheet = signal<SheetName | null>(null);
+
+export function toggleSheet(name: SheetName): void {
   sheet.value = sheet.value === name ? null : name;
 }
 
@@ -61,6 +65,41 @@ export function Help() {
         <b class="fw">■</b> {t("forward")} <b class="bw">■</b> {t("backward")} <b class="save">■</b> {t("saved")}{" "}
         <b class="re">■</b> {t("recomputed")} <b class="bad">■</b> {t("trouble")}
       </p>
+    </Sheet>
+  );
+}
+
+/** The layers of isolation in force, in words. */
+export function layersSaid({ isolation, outer }: Health): string {
+  return [...new Set([isolation, outer].map(say))].join(" ");
+}
+
+const LIMITS: readonly LimitName[] = [
+  "capture_seconds", "run_seconds", "memory_bytes", "processes", "disk_bytes", "disk_entries", "file_bytes",
+  "output_bytes", "artifact_bytes", "artifacts_bytes", "events", "body_bytes", "queue",
+];
+
+function limitValue(name: LimitName, value: number): string {
+  if (name.endsWith("_seconds")) return `${value} s`;
+  return name.endsWith("_bytes") ? bytes(value) : value.toLocaleString();
+}
+
+/** What a run may use before it is ended, and what keeps it apart; as the server's settings say. */
+export function Limits({ of }: { of: Health }) {
+  return (
+    <Sheet title={t("limits.title")}>
+      <p class="dim">{layersSaid(of)}</p>
+      <table>
+        <tbody>
+          {LIMITS.map((name) => (
+            <tr key={name}>
+              <th scope="row">{t(`limits.${name}`)}</th>
+              <td class="n">{limitValue(name, of.limits[name])}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="dim">{t("limits.what")}</p>
     </Sheet>
   );
 }

@@ -15,12 +15,20 @@ export interface Example {
 }
 
 export interface Health {
-  readonly sandbox?: unknown;
+  readonly state: string;
+  /** What keeps runs apart, each from the others and all from the machine. */
+  readonly isolation: Message;
+  readonly outer: Message;
+  readonly limits: Readonly<Record<LimitName, number>>;
   /** What a living worker serves, in the order in which it is offered. */
   readonly targets: readonly { readonly id: RunRequest["options"]["target"]; readonly name: string; readonly kind: string }[];
   readonly default_target: RunRequest["options"]["target"];
-  readonly [field: string]: unknown;
 }
+
+/** A limit of each run, in seconds, bytes, or a count, as its name ends. */
+export type LimitName =
+  | "capture_seconds" | "run_seconds" | "memory_bytes" | "processes" | "file_bytes" | "disk_bytes" | "disk_entries"
+  | "output_bytes" | "artifact_bytes" | "artifacts_bytes" | "events" | "queue" | "body_bytes";
 
 /** What the server said when it refused: a sentence where it has one, else torch-free text. */
 export class Refused extends Error {
