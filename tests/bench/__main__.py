@@ -1,5 +1,5 @@
 """Run the benchmarks and print their tables: `python -m tests.bench [overhead] [cold] [first] [start] [headers] [gpu]
-[graphs] [lighthouse] [--pairs N] [--write]`.
+[wire] [serving] [graphs] [lighthouse] [--pairs N] [--write]`.
 
 `cold` takes a quarter of an hour over the corpus; `AOTSCOPE_BENCH_EVERY=3` takes every third model. `graphs` needs a
 Chromium, and for the tools beside ours a Python that has them, named in `AOTSCOPE_BENCH_RIVALS`."""
@@ -17,12 +17,12 @@ import sys
 from pathlib import Path
 
 from server.sandbox.limits import parent_environment
-from tests.bench import cold_start, first_graph, gpu, headers, lighthouse, overhead, start
+from tests.bench import cold_start, first_graph, gpu, headers, lighthouse, overhead, serving, start, wire
 from tests.bench.graphs import measure as graphs
 from tests.bench.ratios import HEADER, spread
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
-ALL = ("overhead", "cold", "first", "start", "headers", "gpu", "graphs", "lighthouse")
+ALL = ("overhead", "cold", "first", "start", "headers", "gpu", "wire", "serving", "graphs", "lighthouse")
 
 
 def _overhead(pairs: int) -> str:
@@ -78,12 +78,33 @@ def _gpu(pairs: int) -> str:
     return "\n".join([HEADER, *(row.row() for row in rows), "", said])
 
 
+def _wire(_pairs: int) -> str:
+    lines = [
+        "| model | graphs | `print_readable()`, KiB | raw / that (goal ≤ 2) | compressed / that (goal ≤ 0.3) |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row.model} | {row.graphs} | {row.text / 1024:.0f} | {row.raw / row.text:.2f} "
+        f"| {row.compressed / row.text:.2f} |"
+        for row in wire.measure(overhead.NAMES)
+    ]
+    return "\n".join(lines)
+
+
+def _serving(pairs: int) -> str:
+    rows = serving.measure(min(pairs, 5))
+    seconds = [f"{row.name}, seconds of the second and of the first: {spread(b)}, {spread(a)}." for row, b, a in rows]
+    return "\n".join([HEADER, *(row.row() for row, _, _ in rows), "", *seconds])
+
+
 SECTIONS = {
     "overhead": ("Compile with every stage captured / with none", _overhead),
     "cold": ("Submit → every stage up to generated code, warm worker / the plain script, cold", _cold),
     "first": ("Submit → first graph at the client / raw Dynamo has it, warm", _first),
     "start": ("Start of a run → its snippet's first line, warm fork server / a bare fork of such a process", _start),
     "gpu": ("A GPU that is not there: up to Triton's source / the CPU's; one kernel's PTX / two seconds, warm", _gpu),
+    "wire": ("Bytes of a run's graphs on the wire / bytes of `print_readable()` of the same graphs", _wire),
+    "serving": ("Replay, viewers, and an openable report", _serving),
     "graphs": ("First view of a large graph, beside Model Explorer and Netron", _graphs),
     "lighthouse": ("Lighthouse", _lighthouse),
     "headers": ("A cold compile of one kernel, precompiled headers read / none", _headers),

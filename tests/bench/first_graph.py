@@ -9,61 +9,18 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import socket
 import struct
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 
 from tests.bench.ratios import Ratio, abba, ratio
+from tests.bench.served import HEADERS, served
 
 STACK = (Path(__file__).parents[2] / "server" / "examples" / "gpt_stack.py").read_text()
 TWELVE = STACK.replace("layers=8", "layers=12")
-# Given beforehand: where no isolation works the server would make one of its own.
-TOKEN = secrets.token_hex(16)
-HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 TINY = (Path(__file__).parents[2] / "server" / "examples" / "two_layer_net.py").read_text()
-
-
-@contextmanager
-def served() -> Iterator[str]:
-    """A server of its own on a free port, warm; its address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    with tempfile.TemporaryDirectory() as data:
-        process = subprocess.Popen(
-            [str(Path(sys.executable).parent / "aotscope"), "serve", "--port", str(port), "--data", data],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=os.environ | {"AOTSCOPE_TOKEN": TOKEN},
-        )
-        try:
-            address = f"http://127.0.0.1:{port}"
-            _finish_one(address)
-            yield address
-        finally:
-            process.terminate()
-            process.wait(30)
-
-
-def _finish_one(address: str) -> None:
-    """Wait for the server, and for a first run to go through the warmed worker."""
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline:
-        try:
-            if httpx.get(f"{address}/api/v1/health").status_code == 200:
-                break
-        except httpx.TransportError:
-            time.sleep(0.2)
-    seconds_to_graph(address, TINY)
 
 
 def seconds_to_graph(address: str, source: str) -> float:
@@ -114,7 +71,9 @@ def measure(pairs: int) -> tuple[Ratio, list[float]]:
     from compiler.warm import warm_up
 
     warm_up()
-    with served() as address:
+    with served() as server:
+        address = server.address
+        seconds_to_graph(address, TINY)
         bases, news = abba(lambda: raw_seconds(TWELVE), lambda: seconds_to_graph(address, TWELVE), pairs)
         tiny = abba(lambda: raw_seconds(TINY), lambda: seconds_to_graph(address, TINY), pairs)
     delays = [(new - base) * 1000 for base, new in zip(*tiny, strict=True)]
