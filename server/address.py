@@ -31,7 +31,8 @@ def open_socket(settings: Settings) -> socket.socket:
     if settings.behind != "compose" and not is_loopback(host):
         raise CannotServeError(message("server.not_loopback", host=host))
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # The protocol by name: asyncio turns Nagle's delay off only where it sees TCP, and each answer would wait 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host.strip("[]"), port))
